@@ -1,0 +1,168 @@
+/**
+ * The stdio relay: starts the server's command and stands between it and the client. The server gets our environment,
+ * folder and arguments as they are. Bytes are forwarded before anything else happens to them; each chunk is stamped
+ * once, here, and shown to `onChunk`.
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import type { Channel, Chunk } from '../protocol/frame.ts';
+import { pump } from './pump.ts';
+import { forwardSignals } from './signals.ts';
+import { createTerminator } from './terminate.ts';
+
+export type StdioOptions = {
+  command: string;
+  args: readonly string[];
+  stdin: Readable;
+  stdout: Writable;
+  stderr: Writable;
+  /** May return a promise: the channel then pauses until it is settled. */
+  onChunk: (chunk: Chunk) => Promise<void> | undefined;
+  /** Asked from time to time once the client has closed our stdin. */
+  isClientGone: () => boolean;
+};
+
+/** What happened to both ends; times in microseconds since the Unix epoch. */
+export type StdioEnd = {
+  at: number;
+  exitCode: number | null;
+  signal: NodeJS.Signals | null;
+  /** Set if the command never ran. */
+  spawnError: NodeJS.ErrnoException | null;
+  clientClosedAt: number | null;
+  serverClosedAt: number | null;
+  /** A signal came to us for the server. */
+  wasSignalled: boolean;
+};
+
+export type StdioCapture = {
+  /** The server's process id, unless it could not be started. */
+  pid: number | undefined;
+  end: Promise<StdioEnd>;
+  /** Ends the server, first kindly. */
+  stop(): void;
+};
+
+type Exit = Pick<StdioEnd, 'exitCode' | 'signal' | 'spawnError'>;
+type Observed = Pick<StdioEnd, 'clientClosedAt' | 'serverClosedAt' | 'wasSignalled'> & {
+  lastOutputAt: number;
+  isClientDeaf: boolean;
+};
+
+/** A process that the server started may keep its stdout open for good: so long after the last byte we stop waiting. */
+const SILENCE_AFTER_EXIT_MS = 1000;
+
+/** On Windows `npx` and its like are scripts that only a shell can start: cross-spawn knows how. */
+const start = process.platform === 'win32' ? (await import('cross-spawn')).default : spawn;
+
+/** Microseconds since the Unix epoch; never runs backwards within a process. */
+export function now(): number {
+  return Math.round((performance.timeOrigin + performance.now()) * 1000);
+}
+
+export function captureStdio(options: StdioOptions): StdioCapture {
+  const { command, args, isClientGone } = options;
+  const child = start(command, args, { stdio: 'pipe', windowsHide: true }) as ChildProcessWithoutNullStreams;
+  const observed: Observed = {
+    clientClosedAt: null,
+    serverClosedAt: null,
+    wasSignalled: false,
+    lastOutputAt: 0,
+    isClientDeaf: false,
+  };
+  const terminator = createTerminator(child);
+  const exit = waitForExit(child);
+  const outputs = relayOutputs(child, options, observed);
+  relayInput(child, options, observed, () => terminator.watch(() => observed.isClientDeaf || isClientGone()));
+  const signals = relaySignals(child, observed);
+
+  const end = exit.then(async ({ exitCode, signal, spawnError }): Promise<StdioEnd> => {
+    terminator.cancel();
+    observed.serverClosedAt ??= now();
+    const isDrained = [outputs, waitForSilence(observed, options.stdout), signals.afterExit];
+    if (spawnError === null) await Promise.race(isDrained);
+    signals.stop();
+    const { clientClosedAt, serverClosedAt, wasSignalled } = observed;
+    return { at: now(), exitCode, signal, spawnError, clientClosedAt, serverClosedAt, wasSignalled };
+  });
+  return { pid: child.pid, end, stop: terminator.terminate };
+}
+
+function waitForExit(child: ChildProcessWithoutNullStreams): Promise<Exit> {
+  return new Promise((resolve) => {
+    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal, spawnError: null }));
+    child.on('error', (error) => {
+      // Also emitted when a signal could not be sent; only a child without a pid never ran.
+      if (child.pid === undefined) resolve({ exitCode: null, signal: null, spawnError: error });
+    });
+  });
+}
+
+async function relayOutputs(
+  child: ChildProcessWithoutNullStreams,
+  { stdout, stderr, onChunk }: StdioOptions,
+  observed: Observed,
+): Promise<void> {
+  const show = (channel: Channel) => (bytes: Uint8Array) => {
+    observed.lastOutputAt = performance.now();
+    return onChunk({ channel, at: now(), bytes });
+  };
+  const onSourceEnd = () => {
+    observed.serverClosedAt ??= now();
+  };
+  const onSinkClosed = () => {
+    observed.isClientDeaf = true;
+  };
+  await Promise.all([
+    pump({ source: child.stdout, sink: stdout, onBytes: show('stdout'), onSourceEnd, onSinkClosed }),
+    // What tapedeck itself has to say goes to the same stderr, so it stays open.
+    pump({ source: child.stderr, sink: stderr, onBytes: show('stderr'), keepSinkOpen: true }),
+  ]);
+}
+
+function relayInput(
+  child: ChildProcessWithoutNullStreams,
+  { stdin, onChunk }: StdioOptions,
+  observed: Observed,
+  onClientClosed: () => void,
+): void {
+  void pump({
+    source: stdin,
+    sink: child.stdin,
+    onBytes: (bytes) => onChunk({ channel: 'stdin', at: now(), bytes }),
+    onSourceEnd: () => {
+      observed.clientClosedAt ??= now();
+      onClientClosed();
+    },
+  });
+}
+
+/** `afterExit` settles if a signal comes when the server has gone: then it is meant for us, who wait for the client. */
+function relaySignals(
+  child: ChildProcessWithoutNullStreams,
+  observed: Observed,
+): { afterExit: Promise<void>; stop: () => void } {
+  let stop = () => {};
+  const afterExit = new Promise<void>((resolve) => {
+    stop = forwardSignals((signal) => {
+      observed.wasSignalled = true;
+      if (child.exitCode !== null || child.signalCode !== null) resolve();
+      else child.kill(signal);
+    });
+  });
+  return { afterExit, stop };
+}
+
+/** Settles once nothing came for a while and the client has taken all that did come. */
+function waitForSilence(observed: Observed, stdout: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const exitedAt = performance.now();
+    const timer = setInterval(() => {
+      const silentFor = performance.now() - Math.max(exitedAt, observed.lastOutputAt);
+      if (silentFor < SILENCE_AFTER_EXIT_MS || stdout.writableLength > 0) return;
+      clearInterval(timer);
+      resolve();
+    }, SILENCE_AFTER_EXIT_MS / 4);
+    timer.unref();
+  });
+}

@@ -1,0 +1,50 @@
+import type { CommandModule } from 'yargs';
+import { sessionLine } from '../inspect/json-lines.ts';
+import { lookOf } from '../inspect/look.ts';
+import { sessionTable } from '../inspect/session-table.ts';
+import { storePath } from '../store/location.ts';
+import { openForReading } from '../store/open.ts';
+import { eachSession, type SessionRow } from '../store/reader.ts';
+import { withLineEnds, writeOutput } from './output.ts';
+import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
+
+type Options = { db: string | undefined; json: boolean; limit: number };
+
+export const listCommand: CommandModule<object, Options> = {
+  command: 'list',
+  describe: 'List the recorded sessions, the newest first',
+  builder: (args) =>
+    args
+      .options({
+        db: DB_OPTION,
+        json: JSON_OPTION,
+        limit: {
+          type: 'number',
+          default: 50,
+          describe: 'Show at most this many sessions; 0 shows all',
+          requiresArg: true,
+        },
+      })
+      .example('$0 list', 'The newest 50 sessions')
+      .example('$0 list --limit 0 --json', 'All of them, for a program'),
+  async handler({ db, json, limit }) {
+    const store = openForReading(storePath(db));
+    const rows = take(eachSession(store), limit > 0 ? limit : Number.POSITIVE_INFINITY);
+    const lines = json ? mapLines(rows, sessionLine) : sessionTable([...rows], lookOf(process.stdout));
+    await writeOutput(withLineEnds(lines));
+    store.close();
+  },
+};
+
+function* take(rows: Iterable<SessionRow>, count: number): Generator<SessionRow> {
+  let left = count;
+  for (const row of rows) {
+    if (left === 0) return;
+    left -= 1;
+    yield row;
+  }
+}
+
+function* mapLines(rows: Iterable<SessionRow>, line: (row: SessionRow) => string): Generator<string> {
+  for (const row of rows) yield line(row);
+}

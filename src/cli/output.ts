@@ -1,0 +1,34 @@
+/** Long output to stdout, at the pace of its reader. */
+
+const PIECE_CHARS = 64 * 1024;
+
+/**
+ * Writes the pieces to stdout. A reader that leaves early (`| head`) is no error: the rest is not even produced.
+ */
+export async function writeOutput(pieces: Iterable<string>): Promise<void> {
+  let isReaderGone = false;
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    isReaderGone = true;
+  });
+  let waiting = '';
+  for (const piece of pieces) {
+    waiting += piece;
+    if (waiting.length < PIECE_CHARS) continue;
+    await write(waiting);
+    waiting = '';
+    if (isReaderGone) return;
+  }
+  await write(waiting);
+}
+
+function write(text: string): Promise<void> {
+  return new Promise((resolve) => {
+    process.stdout.write(text, () => resolve());
+  });
+}
+
+/** Ends each line. */
+export function* withLineEnds(lines: Iterable<string>): Generator<string> {
+  for (const line of lines) yield `${line}\n`;
+}

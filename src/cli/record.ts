@@ -1,0 +1,93 @@
+/** `tapedeck record -- <command>`: joins the relay to the recorder, and ends as the server ended. */
+import { openStderr, openStdin, openStdout } from '../capture/own-streams.ts';
+import { dieBy } from '../capture/signals.ts';
+import { captureStdio, now, type StdioEnd } from '../capture/stdio.ts';
+import { openRecorder, type Recorder } from '../store/recorder.ts';
+import type { EndReason } from '../store/session-writer.ts';
+import type { RecordCommand } from './record-options.ts';
+import { VERSION } from './version.ts';
+
+/** Runs until the server has gone; then exits with its code or dies by its signal. */
+export async function record({ options, command, args }: RecordCommand): Promise<void> {
+  const { file, durable, isStrict, maxFrameBytes, maxQueueBytes, name, labels } = options;
+  const stderr = openStderr();
+  const say = (text: string) => void stderr.write(`tapedeck: ${text}\n`);
+  const parentPid = process.ppid;
+  let recorder: Recorder | undefined;
+  let stopServer = () => {};
+  let hasStopped = false;
+
+  const open = () =>
+    openRecorder({
+      file,
+      durable,
+      isStrict,
+      maxQueueBytes,
+      maxFrameBytes,
+      session: {
+        name,
+        labels,
+        basis: 'stdio-process',
+        transport: 'stdio',
+        target: [command, ...args].map(quoted).join(' '),
+        command: [command, ...args],
+        cwd: process.cwd(),
+        at: now(),
+        pid: process.pid,
+        parentPid,
+        tapedeck: VERSION,
+      },
+      onTrouble(text) {
+        hasStopped = isStrict;
+        say(
+          `${text}. ${isStrict ? 'Stopping, because of --strict.' : 'Traffic goes on; what cannot be recorded is counted.'}`,
+        );
+        if (isStrict) stopServer();
+      },
+    });
+
+  if (isStrict) {
+    recorder = open();
+    if (!(await recorder.opened)) return leave(1);
+  }
+  const capture = captureStdio({
+    command,
+    args,
+    stdin: openStdin(),
+    stdout: openStdout(),
+    stderr,
+    onChunk: (chunk) => recorder?.append(chunk),
+    isClientGone: () => process.ppid !== parentPid || recorder?.isClientGone() === true,
+  });
+  stopServer = capture.stop;
+  recorder ??= open();
+  if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
+  const end = await capture.end;
+  if (end.spawnError !== null) say(spawnHelp(command, end.spawnError));
+  await recorder.close({ ...end, reason: hasStopped ? 'stopped' : reasonOf(end) });
+  if (end.signal !== null) dieBy(end.signal);
+  else leave(hasStopped ? 1 : (end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126)));
+}
+
+/** Open handles (the client's end of our stdin) would keep the process alive. */
+function leave(code: number): void {
+  process.exit(code);
+}
+
+function reasonOf(end: StdioEnd): EndReason {
+  if (end.spawnError !== null) return 'not-started';
+  if (end.wasSignalled) return 'signalled';
+  return end.clientClosedAt !== null ? 'client-closed' : 'server-exited';
+}
+
+function spawnHelp(command: string, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT')
+    return `cannot start \`${command}\`: no such command. Is it installed, and on the PATH?`;
+  if (code === 'EACCES')
+    return `cannot start \`${command}\`: it is not an executable file, or access is denied.`;
+  return `cannot start \`${command}\`: ${message}`;
+}
+
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

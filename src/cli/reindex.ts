@@ -1,0 +1,32 @@
+import type { CommandModule } from 'yargs';
+import { formatCount } from '../inspect/figures.ts';
+import { storePath } from '../store/location.ts';
+import { openForReading, openStore } from '../store/open.ts';
+import { eachSession, findSession } from '../store/reader.ts';
+import { reindexSession } from '../store/reindex.ts';
+import { DB_OPTION } from './shared-options.ts';
+
+type Options = { session: string | undefined; db: string | undefined };
+
+export const reindexCommand: CommandModule<object, Options> = {
+  command: 'reindex [session]',
+  describe: 'Rebuild the index of messages from the recorded frames',
+  builder: (args) =>
+    args
+      .positional('session', { type: 'string', describe: 'An id, a name or latest; all sessions without it' })
+      .options({ db: DB_OPTION })
+      .example('$0 reindex', 'After an update that reads messages better'),
+  handler({ session: reference, db }) {
+    const path = storePath(db);
+    // Opened for reading first: a store that is not there must not be made by this command.
+    openForReading(path).close();
+    const store = openStore(path);
+    const sessions = reference === undefined ? [...eachSession(store)] : [findSession(store, reference)];
+    let messages = 0;
+    for (const session of sessions) messages += reindexSession(store, session);
+    store.close();
+    process.stderr.write(
+      `tapedeck: indexed ${formatCount(messages, 'message')} in ${formatCount(sessions.length, 'session')}\n`,
+    );
+  },
+};

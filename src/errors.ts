@@ -1,0 +1,13 @@
+/** What went wrong, for machines: `usage` is the caller's mistake, the others are the store's condition. */
+export type ErrorCode = 'usage' | 'not-found' | 'ambiguous' | 'newer-store' | 'old-sqlite' | 'not-a-store';
+
+/** An error that tapedeck itself raises. Its message says what was expected, what was got and what to do. */
+export class TapedeckError extends Error {
+  override name = 'TapedeckError';
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

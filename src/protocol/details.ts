@@ -1,0 +1,192 @@
+/**
+ * What correlation needs from inside `params` and `result`, and nothing more. A table of fields per place would
+ * say the same as the two functions below; everything they leave out is still in the frame.
+ */
+import { readId } from './id.ts';
+import { eachMember, membersOf, type Span, stringText } from './json.ts';
+import { targetParam } from './methods.ts';
+
+/** Name and version of a client or server, as it calls itself. */
+export type Peer = { name: string; version: string | null };
+
+/** One round of a request that takes several (MRTR, specification 2026-07-28, basic/patterns/mrtr). */
+export type Round = {
+  /** Fingerprint of the params without `_meta`, `inputResponses` and `requestState`: equal in every round. */
+  params: number;
+  /** Fingerprint of `requestState`, 0 where there is none. */
+  state: number;
+  /** Keys of `inputRequests` or `inputResponses`. */
+  keys: readonly string[];
+};
+
+/** Keys ("s…" or "n…") are those of `Id`. A null says that the message has no such thing. */
+export type Details = {
+  target: string | null;
+  protocolVersion: string | null;
+  peer: Peer | null;
+  /** On a request: the token it wants progress for. On a progress notification: the token it is about. */
+  progressToken: string | null;
+  /** On `notifications/cancelled`: the request it takes back. */
+  cancels: string | null;
+  /** The `subscriptions/listen` request that a notification came for. */
+  subscription: string | null;
+  taskId: string | null;
+  /** On a retry and on an `input_required` result; on other 2026-07-28 requests with the params' fingerprint alone. */
+  round: Round | null;
+  resultType: string | null;
+  isToolError: boolean;
+  /** True where a request carries the 2026-07-28 era's `_meta` protocol version. */
+  isModern: boolean;
+};
+
+export const NO_DETAILS: Details = {
+  target: null,
+  protocolVersion: null,
+  peer: null,
+  progressToken: null,
+  cancels: null,
+  subscription: null,
+  taskId: null,
+  round: null,
+  resultType: null,
+  isToolError: false,
+  isModern: false,
+};
+
+const META_PREFIX = 'io.modelcontextprotocol/';
+/** The methods that may take several rounds. */
+const MRTR_METHODS = new Set(['tools/call', 'prompts/get', 'resources/read']);
+const NOT_FINGERPRINTED = new Set(['_meta', 'inputResponses', 'requestState']);
+
+export function readParams(bytes: Buffer, canonical: string, params: Span | undefined): Details {
+  if (params?.type !== 'object') return NO_DETAILS;
+  const details = { ...NO_DETAILS };
+  const target = targetParam(canonical);
+  eachMember(bytes, params.start, (key, value) => {
+    if (key === '_meta') readRequestMeta(bytes, value, details);
+    else if (key === target) details.target = textOf(bytes, value);
+    readParam(bytes, canonical, key, value, details);
+  });
+  if (details.isModern && MRTR_METHODS.has(canonical))
+    details.round = readRound(bytes, params, 'inputResponses');
+  return details;
+}
+
+function readParam(bytes: Buffer, canonical: string, key: string, value: Span, details: Details): void {
+  switch (canonical) {
+    case 'initialize':
+      if (key === 'protocolVersion') details.protocolVersion = textOf(bytes, value);
+      if (key === 'clientInfo') details.peer = peerOf(bytes, value);
+      break;
+    case 'notifications/progress':
+      if (key === 'progressToken' || key === 'token') details.progressToken = keyOf(bytes, value);
+      break;
+    case 'notifications/cancelled':
+      if (key === 'requestId' || (key === 'id' && details.cancels === null))
+        details.cancels = keyOf(bytes, value);
+      break;
+    default:
+      if (key === 'taskId') details.taskId = textOf(bytes, value);
+  }
+}
+
+function readRequestMeta(bytes: Buffer, meta: Span, details: Details): void {
+  if (meta.type !== 'object') return;
+  eachMember(bytes, meta.start, (key, value) => {
+    if (key === 'progressToken') details.progressToken = keyOf(bytes, value);
+    else if (key.startsWith(META_PREFIX))
+      readReservedMeta(bytes, key.slice(META_PREFIX.length), value, details);
+  });
+}
+
+function readReservedMeta(bytes: Buffer, name: string, value: Span, details: Details): void {
+  switch (name) {
+    case 'protocolVersion':
+      details.protocolVersion = textOf(bytes, value);
+      details.isModern = details.protocolVersion !== null;
+      break;
+    case 'clientInfo':
+    case 'serverInfo':
+      details.peer = peerOf(bytes, value);
+      break;
+    case 'subscriptionId':
+      details.subscription = keyOf(bytes, value);
+      break;
+    case 'related-task':
+      details.taskId = memberText(bytes, value, 'taskId');
+      break;
+  }
+}
+
+export function readResult(bytes: Buffer, result: Span): Details {
+  if (result.type !== 'object') return NO_DETAILS;
+  const details = { ...NO_DETAILS };
+  eachMember(bytes, result.start, (key, value) => {
+    switch (key) {
+      case '_meta':
+        readRequestMeta(bytes, value, details);
+        break;
+      case 'isError':
+        details.isToolError = value.type === 'boolean' && bytes[value.start] === 0x74;
+        break;
+      case 'resultType':
+        details.resultType = textOf(bytes, value);
+        break;
+      case 'protocolVersion':
+        details.protocolVersion = textOf(bytes, value);
+        break;
+      case 'serverInfo':
+        details.peer = peerOf(bytes, value);
+        break;
+      case 'taskId':
+        details.taskId = textOf(bytes, value);
+        break;
+      case 'task':
+        details.taskId = memberText(bytes, value, 'taskId');
+        break;
+    }
+  });
+  if (details.resultType === 'input_required') details.round = readRound(bytes, result, 'inputRequests');
+  return details;
+}
+
+function readRound(bytes: Buffer, object: Span, keysMember: 'inputRequests' | 'inputResponses'): Round {
+  let params = 0;
+  let state = 0;
+  const keys: string[] = [];
+  eachMember(bytes, object.start, (key, value) => {
+    if (!NOT_FINGERPRINTED.has(key)) params ^= fingerprint(bytes, value, key);
+    if (key === 'requestState') state = fingerprint(bytes, value, '');
+    if (key === keysMember && value.type === 'object')
+      eachMember(bytes, value.start, (name) => keys.push(name));
+  });
+  return { params, state, keys };
+}
+
+/** FNV-1a over a member's key and source text. The order of members does not matter, as results are combined by xor. */
+function fingerprint(bytes: Buffer, value: Span, key: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i += 1) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  for (let i = value.start; i < value.end; i += 1) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
+  return hash;
+}
+
+function keyOf(bytes: Buffer, value: Span): string | null {
+  const id = readId(bytes, value);
+  return typeof id === 'string' ? null : id.key;
+}
+
+function textOf(bytes: Buffer, value: Span): string | null {
+  return value.type === 'string' ? stringText(bytes, value) : null;
+}
+
+function memberText(bytes: Buffer, object: Span, key: string): string | null {
+  if (object.type !== 'object') return null;
+  const value = membersOf(bytes, object).get(key);
+  return value === undefined ? null : textOf(bytes, value);
+}
+
+function peerOf(bytes: Buffer, object: Span): Peer | null {
+  const name = memberText(bytes, object, 'name');
+  return name === null ? null : { name, version: memberText(bytes, object, 'version') };
+}

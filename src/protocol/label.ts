@@ -1,0 +1,175 @@
+/**
+ * One line that says what a message is: `tools/call echo`, `result 3 lines of text`, `error -32601 Method not found`.
+ * The text comes from the wire: whoever shows it must escape it first.
+ */
+import { eachElement, membersOf, type Span, skipSpace, sourceText, typeAt } from './json.ts';
+import type { Message } from './message.ts';
+import { problemText } from './problems.ts';
+
+type Json = Record<string, unknown>;
+
+/** Larger bodies are labelled by their size: a label is not worth building their value. */
+const MAX_PARSED_BYTES = 1024 * 1024;
+
+/** `payload` is the frame's and `n` the message's number inside it. `asked` is the method that an answer answers. */
+export function labelOf(message: Message, payload: Buffer, n: number, asked: string | null): string {
+  switch (message.kind) {
+    case 'request':
+    case 'notification':
+      return joinWords(methodWords(message.method, message.canonical), callText(message, payload, n));
+    case 'result':
+      return joinWords('result', resultText(bodyOf(payload, n, 'result'), asked));
+    case 'error':
+      return joinWords('error', String(message.code ?? ''), errorText(bodyOf(payload, n, 'error')));
+    case 'invalid':
+      return joinWords(
+        `invalid: ${problemText(message.reason)}`,
+        message.method === null ? '' : `(${message.method})`,
+      );
+  }
+}
+
+/** The source text of the part of a message that carries its meaning: params, result or error, else all of it. */
+export function bodyText(message: Message, payload: Buffer, n: number): string {
+  const envelope = envelopeOf(payload, n);
+  const span =
+    message.kind === 'invalid'
+      ? undefined
+      : (envelope?.get('params') ?? envelope?.get('result') ?? envelope?.get('error'));
+  if (span !== undefined) return sourceText(payload, span);
+  return message.kind === 'invalid' ? payload.toString('utf8') : '';
+}
+
+function joinWords(...words: string[]): string {
+  return words.filter((word) => word !== '').join(' ');
+}
+
+function methodWords(method: string, canonical: string): string {
+  return method === canonical ? method : `${canonical} (written ${method})`;
+}
+
+function callText(message: Message, payload: Buffer, n: number): string {
+  const { details } = message;
+  const canonical = 'canonical' in message ? message.canonical : null;
+  switch (canonical) {
+    case 'initialize':
+      return joinWords(details.protocolVersion ?? '', peerText(details.peer));
+    case 'notifications/progress':
+      return progressText(bodyOf(payload, n, 'params'));
+    case 'notifications/message':
+      return logText(bodyOf(payload, n, 'params'));
+    case 'notifications/cancelled':
+      return cancelText(bodyOf(payload, n, 'params'));
+    case 'elicitation/create':
+      return textOf(bodyOf(payload, n, 'params')?.['message']);
+    default:
+      return details.target ?? '';
+  }
+}
+
+function peerText(peer: { name: string; version: string | null } | null): string {
+  return peer === null ? '' : joinWords(peer.name, peer.version ?? '');
+}
+
+function progressText(params: Json | undefined): string {
+  // Older texts put the figures into `value`.
+  const figures = isObject(params?.['value']) ? params['value'] : params;
+  const { progress, total, message } = figures ?? {};
+  const amount = progress === undefined ? '' : `${progress}${total === undefined ? '' : `/${total}`}`;
+  return joinWords(amount, textOf(message));
+}
+
+function logText(params: Json | undefined): string {
+  const { level, data, message } = params ?? {};
+  const content = data ?? message;
+  return joinWords(
+    `${textOf(level)}:`,
+    typeof content === 'string' ? content : (JSON.stringify(content) ?? ''),
+  );
+}
+
+function cancelText(params: Json | undefined): string {
+  const { requestId, id, reason } = params ?? {};
+  return joinWords(String(requestId ?? id ?? ''), textOf(reason));
+}
+
+function errorText(error: Json | undefined): string {
+  return textOf(error?.['message']);
+}
+
+/** The lists that results consist of, by the member that holds them. */
+const LISTS: readonly [member: string, noun: string][] = [
+  ['tools', 'tool'],
+  ['resources', 'resource'],
+  ['resourceTemplates', 'resource template'],
+  ['prompts', 'prompt'],
+  ['roots', 'root'],
+  ['tasks', 'task'],
+  ['contents', 'content'],
+  ['messages', 'message'],
+];
+
+function resultText(result: Json | undefined, asked: string | null): string {
+  if (result === undefined) return '';
+  const { content, isError, resultType, serverInfo, protocolVersion, action } = result;
+  if (resultType === 'input_required')
+    return `input required: ${Object.keys(result['inputRequests'] ?? {}).join(', ')}`;
+  if (isObject(serverInfo))
+    return joinWords(textOf(protocolVersion), textOf(serverInfo['name']), textOf(serverInfo['version']));
+  if (content !== undefined) return joinWords(isError === true ? 'tool error:' : '', contentText(content));
+  for (const [member, noun] of LISTS) {
+    const list = result[member];
+    if (Array.isArray(list))
+      return joinWords(counted(list.length, noun), result['nextCursor'] === undefined ? '' : 'and more');
+  }
+  if (typeof action === 'string') return action;
+  if (isObject(result['task']))
+    return joinWords('task', textOf(result['task']['taskId']), textOf(result['task']['status']));
+  const isEmpty = Object.keys(result).every((key) => key === '_meta' || key === 'resultType');
+  return isEmpty ? (asked === null || asked === 'ping' ? '' : 'empty') : '';
+}
+
+/** `3 lines of text`, `1 line of text, 1 image`. Sampling results have one content block instead of a list. */
+function contentText(content: unknown): string {
+  const blocks = (Array.isArray(content) ? content : [content]).filter(isObject);
+  const counts = new Map<string, number>();
+  for (const block of blocks) {
+    const type = textOf(block['type']);
+    const amount = type === 'text' ? textOf(block['text']).split('\n').length : 1;
+    counts.set(type, (counts.get(type) ?? 0) + amount);
+  }
+  if (counts.size === 0) return 'no content';
+  return [...counts]
+    .map(([type, count]) => (type === 'text' ? `${counted(count, 'line')} of text` : counted(count, type)))
+    .join(', ');
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function envelopeOf(payload: Buffer, n: number): Map<string, Span> | undefined {
+  const hasBom = payload[0] === 0xef && payload[1] === 0xbb && payload[2] === 0xbf;
+  const start = skipSpace(payload, hasBom ? 3 : 0);
+  const root = { start, end: payload.length, type: typeAt(payload, start) };
+  if (root.type === 'object') return membersOf(payload, root);
+  if (root.type !== 'array') return undefined;
+  const elements: Span[] = [];
+  eachElement(payload, start, (element) => elements.push(element));
+  const element = elements[n];
+  return element?.type === 'object' ? membersOf(payload, element) : undefined;
+}
+
+function bodyOf(payload: Buffer, n: number, member: string): Json | undefined {
+  const span = envelopeOf(payload, n)?.get(member);
+  if (span?.type !== 'object' || span.end - span.start > MAX_PARSED_BYTES) return undefined;
+  return JSON.parse(sourceText(payload, span)) as Json;
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

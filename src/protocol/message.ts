@@ -1,0 +1,167 @@
+/**
+ * Messages from a frame's payload. Input: the verbatim bytes of one frame. Output: its JSON-RPC messages as a
+ * tagged union, none for a blank line, many for a batch. A message is classified by its shape first (method with
+ * id = request, method alone = notification, result, error) and by its name second; what fits no shape is
+ * `invalid` and says why. JSON-RPC 2.0, sections 4 to 6; MCP specification, basic/index.
+ */
+import { isUtf8 } from 'node:buffer';
+import { type Details, NO_DETAILS, readParams, readResult } from './details.ts';
+import { type Id, type IdProblem, readId } from './id.ts';
+import { eachElement, eachMember, type Span, skipSpace, skipValue, stringText, typeAt } from './json.ts';
+import { canonicalMethod } from './methods.ts';
+import type { InvalidReason, Remark } from './problems.ts';
+
+type Common = {
+  details: Details;
+  remarks: readonly Remark[];
+};
+
+export type RequestMessage = Common & { kind: 'request'; id: Id; method: string; canonical: string };
+export type NotificationMessage = Common & { kind: 'notification'; method: string; canonical: string };
+export type ResultMessage = Common & { kind: 'result'; id: Id };
+/** `code` is null where the error object has no integer code. An error may lack an id (it then names no request). */
+export type ErrorMessage = Common & { kind: 'error'; id: Id | null; code: number | null };
+/** `id` and `method` are what could still be read. */
+export type InvalidMessage = Common & {
+  kind: 'invalid';
+  reason: InvalidReason;
+  id: Id | null;
+  method: string | null;
+  canonical: string | null;
+};
+
+export type Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | InvalidMessage;
+
+const BOM = [0xef, 0xbb, 0xbf];
+
+/** Reads every message of one payload. Never throws: what cannot be read is a message of kind `invalid`. */
+export function parseMessages(payload: Buffer): Message[] {
+  const hasBom = BOM.every((byte, i) => payload[i] === byte);
+  const start = skipSpace(payload, hasBom ? BOM.length : 0);
+  if (start === payload.length) return [];
+  const remarks: Remark[] = hasBom ? ['bom'] : [];
+  if (!isUtf8(payload)) remarks.push('invalid-utf8');
+
+  const messages: Message[] = [];
+  const type = typeAt(payload, start);
+  let end: number;
+  if (type === 'object') end = readObject(payload, start, remarks, messages);
+  else if (type === 'array') end = readBatch(payload, start, remarks, messages);
+  else end = skipValue(payload, start);
+
+  if (end < 0 || skipSpace(payload, end) !== payload.length) return [invalid('not-json', remarks)];
+  return messages.length > 0 ? messages : [invalid('not-object', remarks)];
+}
+
+function readBatch(payload: Buffer, start: number, remarks: readonly Remark[], messages: Message[]): number {
+  const end = eachElement(payload, start, (element) => {
+    if (element.type === 'object') readObject(payload, element.start, remarks, messages);
+    else messages.push(invalid('not-object', remarks));
+  });
+  if (end > 0 && messages.length === 0) messages.push(invalid('empty-batch', remarks));
+  return end;
+}
+
+/** The members of an envelope, each where it stands. */
+type Envelope = {
+  jsonrpc: Span | undefined;
+  id: Span | undefined;
+  method: Span | undefined;
+  params: Span | undefined;
+  result: Span | undefined;
+  error: Span | undefined;
+};
+
+function readObject(payload: Buffer, start: number, remarks: readonly Remark[], messages: Message[]): number {
+  const envelope: Envelope = {
+    jsonrpc: undefined,
+    id: undefined,
+    method: undefined,
+    params: undefined,
+    result: undefined,
+    error: undefined,
+  };
+  let own = remarks;
+  const end = eachMember(payload, start, (key, value) => {
+    if (!Object.hasOwn(envelope, key)) own = withRemark(own, 'extra-member');
+    else {
+      if (envelope[key as keyof Envelope] !== undefined) own = withRemark(own, 'duplicate-key');
+      envelope[key as keyof Envelope] = value;
+    }
+  });
+  if (end > 0) messages.push(classify(payload, envelope, own));
+  return end;
+}
+
+function withRemark(remarks: readonly Remark[], remark: Remark): readonly Remark[] {
+  return remarks.includes(remark) ? remarks : [...remarks, remark];
+}
+
+function classify(payload: Buffer, envelope: Envelope, remarks: readonly Remark[]): Message {
+  const { id: idSpan, method: methodSpan, params, result, error } = envelope;
+  const method = methodSpan?.type === 'string' ? stringText(payload, methodSpan) : null;
+  const canonical = method === null ? null : canonicalMethod(method);
+  const id = idSpan === undefined ? undefined : readId(payload, idSpan);
+  const details = canonical === null ? NO_DETAILS : readParams(payload, canonical, params);
+
+  const reason = whyInvalid(payload, envelope, id);
+  if (reason !== undefined) {
+    const known = typeof id === 'object' ? id : null;
+    return { kind: 'invalid', reason, id: known, method, canonical, details, remarks };
+  }
+  if (method !== null && canonical !== null) {
+    if (typeof id === 'object') return { kind: 'request', id, method, canonical, details, remarks };
+    return { kind: 'notification', method, canonical, details, remarks };
+  }
+  if (result !== undefined && typeof id === 'object') {
+    return { kind: 'result', id, details: readResult(payload, result), remarks };
+  }
+  return readError(payload, error, typeof id === 'object' ? id : null, remarks);
+}
+
+function whyInvalid(
+  payload: Buffer,
+  envelope: Envelope,
+  id: Id | IdProblem | undefined,
+): InvalidReason | undefined {
+  const { jsonrpc, method, params, result, error } = envelope;
+  if (jsonrpc === undefined) return 'no-jsonrpc';
+  if (jsonrpc.type !== 'string' || stringText(payload, jsonrpc) !== '2.0') return 'wrong-jsonrpc';
+  if (method !== undefined && (result !== undefined || error !== undefined)) return 'method-and-answer';
+  if (result !== undefined && error !== undefined) return 'result-and-error';
+  if (method === undefined && result === undefined && error === undefined) return 'neither';
+  if (method !== undefined && method.type !== 'string') return 'method-not-string';
+  // An error about input that could not be read carries `id: null` by JSON-RPC, or no id by MCP: both are legal.
+  if (typeof id === 'string' && !(id === 'id-null' && error !== undefined)) return id;
+  if (result !== undefined && id === undefined) return 'result-without-id';
+  if (params?.type === 'array') return 'params-array';
+  if (params !== undefined && params.type !== 'object') return 'params-not-object';
+  return undefined;
+}
+
+function readError(
+  payload: Buffer,
+  error: Span | undefined,
+  id: Id | null,
+  remarks: readonly Remark[],
+): ErrorMessage {
+  let code: number | null = null;
+  let hasText = false;
+  if (error?.type === 'object') {
+    eachMember(payload, error.start, (key, value) => {
+      if (key === 'code' && value.type === 'number') {
+        const number = Number(payload.toString('latin1', value.start, value.end));
+        code = Number.isSafeInteger(number) ? number : null;
+      }
+      if (key === 'message') hasText = value.type === 'string';
+    });
+  }
+  let own = code === null || !hasText ? withRemark(remarks, 'error-shape') : remarks;
+  if (id === null) own = withRemark(own, 'error-without-id');
+  return { kind: 'error', id, code, details: NO_DETAILS, remarks: own };
+}
+
+/** A message that could not be read at all. */
+export function invalid(reason: InvalidReason, remarks: readonly Remark[] = []): InvalidMessage {
+  return { kind: 'invalid', reason, id: null, method: null, canonical: null, details: NO_DETAILS, remarks };
+}

@@ -1,0 +1,166 @@
+/** Opening a store: rights, pragmas, migrations. One store is written by many processes at once. */
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { TapedeckError } from '../errors.ts';
+import { MIGRATIONS } from './schema.ts';
+
+export type Store = Database.Database;
+
+/** Marks the file as a tapedeck store ("tpdk"), so that another program's database is never migrated. */
+const APPLICATION_ID = 0x7470646b;
+/** Older SQLite may corrupt a WAL store that one process checkpoints while another writes (fixed in 3.51.3). */
+const OLDEST_SQLITE = [3, 51, 3] as const;
+/** Rows of 1 to 4 KB pack well into pages of this size; measured against 4096. */
+const PAGE_SIZE = 8192;
+const BUSY_TIMEOUT_MS = 2000;
+/** After a checkpoint a WAL that a burst made larger is cut back to this. */
+const WAL_KEPT_BYTES = 16 * 1024 * 1024;
+
+export type OpenOptions = {
+  /** Survive power loss too, not just the end of the process: every commit reaches the disk. */
+  durable?: boolean;
+  migrations?: readonly string[];
+};
+
+/**
+ * Opens the store for writing and makes it where there is none (file 0600, a new folder 0700). An older store is
+ * migrated in one transaction, after a copy. Throws `TapedeckError` for a newer store or another program's file;
+ * SQLite's own errors pass through.
+ */
+export function openStore(file: string, options: OpenOptions = {}): Store {
+  assertSqlite();
+  createFile(file);
+  const store = new Database(file, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    prepare(store, file, options.migrations ?? MIGRATIONS);
+    store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
+    store.pragma(`journal_size_limit = ${WAL_KEPT_BYTES}`);
+    return store;
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+/** Opens an existing store for reading. Throws `TapedeckError` `not-found` where there is none. */
+export function openForReading(file: string, migrations: readonly string[] = MIGRATIONS): Store {
+  if (!existsSync(file)) {
+    throw new TapedeckError(
+      'not-found',
+      `There is no store at ${file} yet. Record something first: tapedeck record -- <command>`,
+    );
+  }
+  const store = new Database(file, { readonly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    const version = checkedVersion(store, file, migrations.length);
+    if (version === migrations.length) return store;
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+  store.close();
+  openStore(file, { migrations }).close();
+  return openForReading(file, migrations);
+}
+
+function assertSqlite(): void {
+  const store = new Database(':memory:');
+  const version = store.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '';
+  store.close();
+  if (!isAtLeast(version.split('.').map(Number), OLDEST_SQLITE)) {
+    throw new TapedeckError(
+      'old-sqlite',
+      `Expected SQLite ${OLDEST_SQLITE.join('.')} or newer, got ${version}. Reinstall better-sqlite3.`,
+    );
+  }
+}
+
+function isAtLeast(version: readonly number[], least: readonly number[]): boolean {
+  for (const [i, wanted] of least.entries()) {
+    const got = version[i] ?? 0;
+    if (got !== wanted) return got > wanted;
+  }
+  return true;
+}
+
+/** SQLite gives its -wal and -shm files the rights of the store, so it is enough to make the store itself private. */
+function createFile(file: string): void {
+  if (existsSync(file)) return;
+  const folder = dirname(file);
+  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(folder, 0o700);
+  closeSync(openSync(file, 'a', 0o600));
+}
+
+function prepare(store: Store, file: string, migrations: readonly string[]): void {
+  const version = checkedVersion(store, file, migrations.length);
+  if (version === 0) {
+    // These two take effect only before the first table exists.
+    store.pragma(`page_size = ${PAGE_SIZE}`);
+    store.pragma('auto_vacuum = INCREMENTAL');
+  }
+  enterWal(store);
+  if (version < migrations.length) migrate(store, file, migrations);
+}
+
+function checkedVersion(store: Store, file: string, newest: number): number {
+  const version = Number(store.pragma('user_version', { simple: true }));
+  const owner = Number(store.pragma('application_id', { simple: true }));
+  if (owner !== APPLICATION_ID && (version !== 0 || hasTables(store))) {
+    throw new TapedeckError(
+      'not-a-store',
+      `Expected a tapedeck store, got another program's database: ${file}. Name another file with --db.`,
+    );
+  }
+  if (version > newest) {
+    throw new TapedeckError(
+      'newer-store',
+      `${file} was written by a newer tapedeck (store version ${version}, this one knows ${newest}). Update mcp-tapedeck, or name another file with --db.`,
+    );
+  }
+  return version;
+}
+
+function hasTables(store: Store): boolean {
+  return store.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
+}
+
+/** Several processes may turn a new store to WAL at once: SQLite then reports BUSY without waiting, so we wait. */
+function enterWal(store: Store): void {
+  const deadline = performance.now() + BUSY_TIMEOUT_MS;
+  for (;;) {
+    try {
+      store.pragma('journal_mode = WAL');
+      return;
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'SQLITE_BUSY' || performance.now() > deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+    }
+  }
+}
+
+function migrate(store: Store, file: string, migrations: readonly string[]): void {
+  store.exec('BEGIN IMMEDIATE');
+  try {
+    // Another process may have migrated between our look and our lock.
+    const version = Number(store.pragma('user_version', { simple: true }));
+    if (version > 0 && version < migrations.length) copyBefore(file, version);
+    for (const sql of migrations.slice(version)) store.exec(sql);
+    store.pragma(`user_version = ${migrations.length}`);
+    store.pragma(`application_id = ${APPLICATION_ID}`);
+    store.exec('COMMIT');
+  } catch (error) {
+    if (store.inTransaction) store.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** The copy sees the state before the migration, because the transaction around it is not committed yet. */
+function copyBefore(file: string, version: number): void {
+  const copy = `${file}.v${version}`;
+  if (existsSync(copy)) return;
+  closeSync(openSync(copy, 'a', 0o600));
+  const reader = new Database(file, { readonly: true });
+  reader.prepare('VACUUM INTO ?').run(copy);
+  reader.close();
+}

@@ -1,0 +1,141 @@
+/**
+ * The store's schema. `frame` (with `frame_part`) is the truth; `message` is an index derived from it, which
+ * `tapedeck reindex` rebuilds. People query this with SQL: README.md documents every table and view.
+ *
+ * Times are microseconds since the Unix epoch. `session` in the other tables is `session.number`.
+ */
+
+/** Migration i brings a store from `user_version` i to i + 1. Never edit one that was released: append. */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE session (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT,
+    basis TEXT NOT NULL,
+    transport TEXT NOT NULL,
+    target TEXT NOT NULL,
+    command TEXT,
+    cwd TEXT,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    end_reason TEXT,
+    exit_code INTEGER,
+    signal TEXT,
+    client_closed_at INTEGER,
+    server_closed_at INTEGER,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    process_started TEXT,
+    server_pid INTEGER,
+    client_pid INTEGER,
+    client_program TEXT,
+    tapedeck TEXT NOT NULL,
+    era TEXT,
+    protocol_version TEXT,
+    client_name TEXT,
+    client_version TEXT,
+    server_name TEXT,
+    server_version TEXT,
+    frames INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    exchanges INTEGER NOT NULL DEFAULT 0,
+    errors INTEGER NOT NULL DEFAULT 0,
+    unanswered INTEGER NOT NULL DEFAULT 0,
+    dropped INTEGER NOT NULL DEFAULT 0,
+    dropped_bytes INTEGER NOT NULL DEFAULT 0,
+    truncated INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX session_started ON session (started_at);
+
+  CREATE TABLE label (
+    session INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (session, key)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE frame (
+    rowid INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    channel TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    line_end TEXT NOT NULL,
+    part TEXT NOT NULL,
+    truncated INTEGER NOT NULL,
+    payload BLOB NOT NULL
+  );
+  CREATE UNIQUE INDEX frame_place ON frame (session, seq);
+
+  CREATE TABLE frame_part (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    part INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    FOREIGN KEY (session, seq) REFERENCES frame (session, seq) ON DELETE CASCADE
+  );
+  CREATE UNIQUE INDEX frame_part_place ON frame_part (session, seq, part);
+
+  CREATE TABLE unfinished (
+    session INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    channel TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+  );
+  CREATE INDEX unfinished_place ON unfinished (session, channel, part);
+
+  CREATE TABLE message (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    id_type TEXT,
+    id TEXT,
+    method TEXT,
+    canonical TEXT,
+    target TEXT,
+    task TEXT,
+    relation TEXT,
+    to_seq INTEGER,
+    to_n INTEGER,
+    latency INTEGER,
+    outcome TEXT,
+    error_code INTEGER,
+    problem TEXT,
+    PRIMARY KEY (session, seq, n)
+  ) WITHOUT ROWID;
+  CREATE INDEX message_link ON message (session, to_seq) WHERE to_seq IS NOT NULL;
+
+  CREATE VIEW frame_text AS
+  SELECT session.id AS session, frame.seq, frame.at, frame.channel,
+    CASE frame.channel WHEN 'stdin' THEN 'client-to-server' ELSE 'server-to-client' END AS direction,
+    frame.size, frame.truncated, CAST(frame.payload AS TEXT) AS text
+  FROM frame JOIN session ON session.number = frame.session;
+
+  CREATE VIEW exchange AS
+  SELECT session.id AS session, request.seq AS request_seq, answer.seq AS answer_seq,
+    CASE asked.channel WHEN 'stdin' THEN 'client' ELSE 'server' END AS asked_by,
+    request.id, request.id_type, request.canonical AS method, request.target,
+    asked.at AS asked_at, answer.latency / 1000.0 AS latency_ms,
+    CASE
+      WHEN answer.outcome IS NOT NULL THEN answer.outcome
+      WHEN EXISTS (
+        SELECT 1 FROM message AS cancel
+        WHERE cancel.session = request.session AND cancel.to_seq = request.seq AND cancel.to_n = request.n
+          AND cancel.relation = 'cancel'
+      ) THEN 'cancelled'
+      ELSE 'unanswered'
+    END AS outcome,
+    answer.error_code
+  FROM message AS request
+  JOIN session ON session.number = request.session
+  JOIN frame AS asked ON asked.session = request.session AND asked.seq = request.seq
+  LEFT JOIN message AS answer
+    ON answer.session = request.session AND answer.to_seq = request.seq AND answer.to_n = request.n
+    AND answer.relation = 'reply'
+  WHERE request.kind = 'request';
+  `,
+];
