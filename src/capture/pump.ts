@@ -8,7 +8,7 @@ export type PumpOptions = {
   source: Readable;
   sink: Writable;
   /** May return a promise: the source then pauses until it is settled. */
-  onBytes: (bytes: Uint8Array) => Promise<void> | undefined;
+  onBytes: (bytes: Buffer) => Promise<void> | undefined;
   /** The source has said all it had to say, or broke: nothing more comes from it. */
   onSourceEnd?: () => void;
   /** Nobody reads the sink any more. */

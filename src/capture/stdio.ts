@@ -103,7 +103,7 @@ async function relayOutputs(
   { stdout, stderr, onChunk }: StdioOptions,
   observed: Observed,
 ): Promise<void> {
-  const show = (channel: Channel) => (bytes: Uint8Array) => {
+  const show = (channel: Channel) => (bytes: Buffer) => {
     observed.lastOutputAt = performance.now();
     return onChunk({ channel, at: now(), bytes });
   };

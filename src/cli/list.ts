@@ -2,10 +2,10 @@ import type { CommandModule } from 'yargs';
 import { sessionLine } from '../inspect/json-lines.ts';
 import { lookOf } from '../inspect/look.ts';
 import { sessionTable } from '../inspect/session-table.ts';
+import { openIndexed } from '../store/catch-up.ts';
 import { storePath } from '../store/location.ts';
-import { openForReading } from '../store/open.ts';
 import { eachSession, type SessionRow } from '../store/reader.ts';
-import { withLineEnds, writeOutput } from './output.ts';
+import { sayIndexing, withLineEnds, writeOutput } from './output.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
 type Options = { db: string | undefined; json: boolean; limit: number };
@@ -28,7 +28,7 @@ export const listCommand: CommandModule<object, Options> = {
       .example('$0 list', 'The newest 50 sessions')
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
   async handler({ db, json, limit }) {
-    const store = openForReading(storePath(db));
+    const store = openIndexed(storePath(db), sayIndexing);
     const rows = take(eachSession(store), limit > 0 ? limit : Number.POSITIVE_INFINITY);
     const lines = json ? mapLines(rows, sessionLine) : sessionTable([...rows], lookOf(process.stdout));
     await writeOutput(withLineEnds(lines));

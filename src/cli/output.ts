@@ -32,3 +32,8 @@ function write(text: string): Promise<void> {
 export function* withLineEnds(lines: Iterable<string>): Generator<string> {
   for (const line of lines) yield `${line}\n`;
 }
+
+/** Long work shows itself, to people only. */
+export function sayIndexing({ id, frames }: { id: string; frames: number }): void {
+  if (process.stderr.isTTY) process.stderr.write(`tapedeck: indexing ${frames} frames of session ${id} …\n`);
+}

@@ -1,9 +1,9 @@
 import type { CommandModule } from 'yargs';
 import { formatCount } from '../inspect/figures.ts';
+import { reindexSession } from '../store/indexer.ts';
 import { storePath } from '../store/location.ts';
 import { openForReading, openStore } from '../store/open.ts';
 import { eachSession, findSession } from '../store/reader.ts';
-import { reindexSession } from '../store/reindex.ts';
 import { DB_OPTION } from './shared-options.ts';
 
 type Options = { session: string | undefined; db: string | undefined };
@@ -22,11 +22,8 @@ export const reindexCommand: CommandModule<object, Options> = {
     openForReading(path).close();
     const store = openStore(path);
     const sessions = reference === undefined ? [...eachSession(store)] : [findSession(store, reference)];
-    let messages = 0;
-    for (const session of sessions) messages += reindexSession(store, session);
+    for (const { number } of sessions) reindexSession(store, number);
     store.close();
-    process.stderr.write(
-      `tapedeck: indexed ${formatCount(messages, 'message')} in ${formatCount(sessions.length, 'session')}\n`,
-    );
+    process.stderr.write(`tapedeck: indexed ${formatCount(sessions.length, 'session')}\n`);
   },
 };

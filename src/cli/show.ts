@@ -2,10 +2,11 @@ import type { CommandModule } from 'yargs';
 import { frameBlock, sessionHeader, type ViewOptions } from '../inspect/conversation-view.ts';
 import { frameLine } from '../inspect/json-lines.ts';
 import { lookOf } from '../inspect/look.ts';
+import { openIndexed } from '../store/catch-up.ts';
 import { storePath } from '../store/location.ts';
-import { openForReading, type Store } from '../store/open.ts';
+import type { Store } from '../store/open.ts';
 import { eachFrame, findSession, type SessionRow, unansweredPlaces } from '../store/reader.ts';
-import { withLineEnds, writeOutput } from './output.ts';
+import { sayIndexing, withLineEnds, writeOutput } from './output.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
 type Options = { session: string; db: string | undefined; json: boolean; full: boolean };
@@ -35,7 +36,7 @@ export const showCommand: CommandModule<object, Options> = {
       .example('$0 show staging --full', 'A session by name, with all it said')
       .example('$0 show 4f --json | jq -r .text', 'The verbatim frames, for a program'),
   async handler({ session: reference, db, json, full }) {
-    const store = openForReading(storePath(db));
+    const store = openIndexed(storePath(db), sayIndexing);
     const session = findSession(store, reference);
     await writeOutput(json ? jsonPieces(store, session) : withLineEnds(conversation(store, session, full)));
     store.close();

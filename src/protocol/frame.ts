@@ -14,7 +14,7 @@ export const CHANNELS = ['stdin', 'stdout', 'stderr'] as const satisfies readonl
 export type Chunk = {
   channel: Channel;
   at: number;
-  bytes: Uint8Array;
+  bytes: Buffer;
 };
 
 /**

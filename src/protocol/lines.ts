@@ -1,5 +1,5 @@
 /**
- * Lines from bytes. Input: the chunks of one direction in any cut. Output: one `Line` per 0x0A seen, and what
+ * Lines from bytes. Input: the chunks of one direction in any cut. Output: one frame per 0x0A seen, and what
  * is left at the end. Contract:
  *
  * - whatever the chunking, the same bytes give the same lines (`at` apart);
@@ -11,20 +11,11 @@
  * A peer whose very first bytes are an LSP header (`Content-Length: n`) is framed by that length instead,
  * because its messages carry no newline.
  */
-import type { FramePart, LineEnd } from './frame.ts';
-
-export type Line = {
-  payload: Buffer;
-  lineEnd: LineEnd;
-  size: number;
-  truncated: boolean;
-  part: FramePart;
-  at: number;
-};
+import type { Channel, Frame, FramePart, LineEnd } from './frame.ts';
 
 export type LineSplitter = {
   /** Takes the next bytes, read at `at` (microseconds). The bytes are kept by reference until their line ends. */
-  feed(bytes: Uint8Array, at: number): void;
+  feed(bytes: Buffer, at: number): void;
   /**
    * Says that bytes after those fed last were lost. A line in progress is given out as truncated; where the lost
    * bytes ended inside a line, the rest of that line is skipped too.
@@ -33,9 +24,10 @@ export type LineSplitter = {
   /** The stream is over: an unfinished line is given out with an empty line end. */
   end(): void;
   /** The unfinished line so far, as the fragments that arrived, the oldest first. Empty between lines. */
-  held(): readonly Uint8Array[];
+  held(): readonly Buffer[];
 };
 
+const EMPTY = Buffer.alloc(0);
 const LF = 0x0a;
 const CR = 0x0d;
 const LSP_HEADER = /^content-length:[ \t]*(\d{1,10})[ \t]*$/i;
@@ -44,25 +36,28 @@ const LSP_FIELD = /^[\w-]{1,40}:/;
 const LSP_HEADER_MAX = 64;
 
 export function createLineSplitter(options: {
+  channel: Channel;
   maxBytes: number;
-  onLine: (line: Line) => void;
+  onFrame: (frame: Frame) => void;
   /** Told of bytes that are skipped because the beginning of their line was lost. */
   onSkip: (bytes: number) => void;
 }): LineSplitter {
-  const { maxBytes, onLine, onSkip } = options;
-  let fragments: Uint8Array[] = [];
+  const { channel, maxBytes, onFrame, onSkip } = options;
+  let fragments: Buffer[] = [];
   let keptBytes = 0;
   let size = 0;
   let lastAt = 0;
   /** True until the first line that is not blank has been seen. */
   let isStart = true;
+  /** Whether the line in progress may belong to an LSP header block. */
+  let mayBeHeader = true;
   /** After a gap that ended inside a line: everything up to the next line end is part of what was lost. */
   let isResyncing = false;
   let lspLength: number | undefined;
   let isInLspHeader = false;
   let lspBodyLeft = 0;
 
-  function feed(bytes: Uint8Array, at: number): void {
+  function feed(bytes: Buffer, at: number): void {
     lastAt = at;
     let from = 0;
     while (from < bytes.length) {
@@ -71,15 +66,21 @@ export function createLineSplitter(options: {
         hold(bytes.subarray(from, to));
         lspBodyLeft -= to - from;
         from = to;
-        if (lspBodyLeft === 0) give('', 'lsp-body');
+        if (lspBodyLeft === 0) give(joined(), '', 'lsp-body');
         continue;
       }
       const end = bytes.indexOf(LF, from);
+      const to = end === -1 ? bytes.length : end;
       if (isResyncing) {
         isResyncing = end === -1;
-        onSkip((end === -1 ? bytes.length : end + 1) - from);
+        onSkip(to - from + (end === -1 ? 0 : 1));
+      } else if (end !== -1 && size === 0 && !mayBeHeader && to - from <= maxBytes) {
+        // By far the most lines: whole in one chunk, and certainly no LSP header.
+        size = to - from;
+        keptBytes = size;
+        finishPlainLine(bytes, from, to);
       } else {
-        hold(bytes.subarray(from, end === -1 ? bytes.length : end));
+        hold(bytes.subarray(from, to));
         if (end !== -1) finishLine();
       }
       if (end === -1) return;
@@ -87,7 +88,16 @@ export function createLineSplitter(options: {
     }
   }
 
-  function hold(bytes: Uint8Array): void {
+  function finishPlainLine(bytes: Buffer, from: number, to: number): void {
+    const endsWithCr = to > from && bytes[to - 1] === CR;
+    if (endsWithCr) {
+      size -= 1;
+      keptBytes -= 1;
+    }
+    give(bytes.subarray(from, from + size), endsWithCr ? '\r\n' : '\n', 'line');
+  }
+
+  function hold(bytes: Buffer): void {
     size += bytes.length;
     const room = maxBytes - keptBytes;
     if (room <= 0 || bytes.length === 0) return;
@@ -97,10 +107,11 @@ export function createLineSplitter(options: {
   }
 
   function finishLine(): void {
-    const endsWithCr = keptBytes === size && lastByte() === CR;
+    const endsWithCr = keptBytes === size && fragments.at(-1)?.at(-1) === CR;
     if (endsWithCr) dropLastByte();
-    const header = isStart || isInLspHeader || lspLength !== undefined ? lspHeader() : undefined;
-    give(endsWithCr ? '\r\n' : '\n', header ?? 'line');
+    const header = mayBeHeader ? lspHeader() : undefined;
+    mayBeHeader = isStart || isInLspHeader;
+    give(joined(), endsWithCr ? '\r\n' : '\n', header ?? 'line');
     if (header === 'lsp-header' && !isInLspHeader && lspLength !== undefined) {
       lspBodyLeft = lspLength;
       lspLength = undefined;
@@ -129,27 +140,24 @@ export function createLineSplitter(options: {
     return true;
   }
 
-  function give(lineEnd: LineEnd, part: FramePart): void {
-    const line = { payload: joined(), lineEnd, size, truncated: keptBytes < size, part, at: lastAt };
+  function give(payload: Buffer, lineEnd: LineEnd, part: FramePart, isCut = false): void {
+    const frame = { channel, at: lastAt, payload, lineEnd, size, truncated: isCut || keptBytes < size, part };
     fragments = [];
     keptBytes = 0;
     size = 0;
-    // After an LSP body the next bytes must be a header again, not a line.
-    if (part === 'lsp-body') isStart = true;
-    onLine(line);
+    if (part === 'lsp-body') {
+      // What follows must be a header again, not a line.
+      isStart = true;
+      mayBeHeader = true;
+    }
+    onFrame(frame);
   }
 
   function joined(): Buffer {
     const [first] = fragments;
-    if (first === undefined) return Buffer.alloc(0);
-    if (fragments.length === 1) return Buffer.from(first.buffer, first.byteOffset, first.length);
-    const whole = Buffer.concat(fragments, keptBytes);
-    fragments = [whole];
-    return whole;
-  }
-
-  function lastByte(): number | undefined {
-    return fragments.at(-1)?.at(-1);
+    if (first === undefined) return EMPTY;
+    if (fragments.length > 1) fragments = [Buffer.concat(fragments, keptBytes)];
+    return fragments[0] ?? EMPTY;
   }
 
   function dropLastByte(): void {
@@ -160,20 +168,7 @@ export function createLineSplitter(options: {
   }
 
   function gap(endsInsideLine: boolean): void {
-    if (size > 0) {
-      const line = {
-        payload: joined(),
-        lineEnd: '' as const,
-        size,
-        truncated: true,
-        part: 'line' as const,
-        at: lastAt,
-      };
-      fragments = [];
-      keptBytes = 0;
-      size = 0;
-      onLine(line);
-    }
+    if (size > 0) give(joined(), '', 'line', true);
     lspBodyLeft = 0;
     isInLspHeader = false;
     lspLength = undefined;
@@ -181,7 +176,7 @@ export function createLineSplitter(options: {
   }
 
   function end(): void {
-    if (size > 0) give('', lspBodyLeft > 0 ? 'lsp-body' : 'line');
+    if (size > 0) give(joined(), '', lspBodyLeft > 0 ? 'lsp-body' : 'line');
   }
 
   return { feed, gap, end, held: () => fragments };

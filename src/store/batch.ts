@@ -1,15 +1,16 @@
 /**
  * Chunks on their way between the threads. The relay's thread copies each chunk into a batch, and hands a full or
- * ripe batch over as one buffer: a memory copy and, some hundred times a second at most, one message.
+ * ripe batch over as one buffer. Each hand-over disturbs the calls that pass at that moment, so they are rare: with 10 ms
+ * and 64 KiB instead of the figures below, the p99 of quick calls measured twice as high.
  *
  * A record in a batch: length (u32), channel (u8), three bytes unused, time (f64), then the bytes.
  */
 import { CHANNELS, type Chunk } from '../protocol/frame.ts';
 
 const HEADER_BYTES = 16;
-const BATCH_BYTES = 64 * 1024;
+const BATCH_BYTES = 256 * 1024;
 /** How long a chunk may wait for others. It bounds what a kill -9 can lose, together with the writer's own time. */
-const RIPE_AFTER_MS = 10;
+const RIPE_AFTER_MS = 30;
 
 export type Batcher = {
   append(chunk: Chunk): void;
@@ -57,12 +58,11 @@ export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>) => void)
 
 /** Gives out the chunks of a batch, in order. Their bytes are views of the batch, not copies. */
 export function eachChunk(batch: Uint8Array<ArrayBuffer>, visit: (chunk: Chunk) => void): void {
-  const view = new DataView(batch.buffer, batch.byteOffset, batch.byteLength);
-  for (let at = 0; at < batch.length; ) {
-    const length = view.getUint32(at);
-    const channel = CHANNELS[view.getUint8(at + 4)] ?? 'stderr';
-    const bytes = batch.subarray(at + HEADER_BYTES, at + HEADER_BYTES + length);
-    visit({ channel, at: view.getFloat64(at + 8), bytes });
-    at += HEADER_BYTES + length;
+  const bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + HEADER_BYTES + bytes.readUInt32BE(at);
+    const channel = CHANNELS[bytes.readUInt8(at + 4)] ?? 'stderr';
+    visit({ channel, at: bytes.readDoubleBE(at + 8), bytes: bytes.subarray(at + HEADER_BYTES, end) });
+    at = end;
   }
 }

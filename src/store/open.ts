@@ -14,7 +14,7 @@ const OLDEST_SQLITE = [3, 51, 3] as const;
 /** Rows of 1 to 4 KB pack well into pages of this size; measured against 4096. */
 const PAGE_SIZE = 8192;
 const BUSY_TIMEOUT_MS = 2000;
-/** After a checkpoint a WAL that a burst made larger is cut back to this. */
+/** The WAL is carried over into the store when it has grown to this, and then cut back to it. */
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
 
 export type OpenOptions = {
@@ -35,6 +35,7 @@ export function openStore(file: string, options: OpenOptions = {}): Store {
   try {
     prepare(store, file, options.migrations ?? MIGRATIONS);
     store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
+    store.pragma(`wal_autocheckpoint = ${WAL_KEPT_BYTES / PAGE_SIZE}`);
     store.pragma(`journal_size_limit = ${WAL_KEPT_BYTES}`);
     return store;
   } catch (error) {

@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { TapedeckError } from '../errors.ts';
 import type { Channel, FramePart, LineEnd } from '../protocol/frame.ts';
+import { formOf } from './frame-flags.ts';
 import type { Store } from './open.ts';
 import { isAlive } from './process.ts';
 import type { EndReason } from './session-writer.ts';
@@ -31,6 +32,7 @@ export type SessionRow = {
   serverName: string | null;
   serverVersion: string | null;
   frames: number;
+  indexed: number;
   bytes: number;
   exchanges: number;
   errors: number;
@@ -75,7 +77,7 @@ const SESSION_COLUMNS = `number, id, name, basis, transport, target, started_at 
   end_reason AS endReason, exit_code AS exitCode, signal, host, pid, process_started AS processStarted,
   client_pid AS clientPid, client_program AS clientProgram, protocol_version AS protocolVersion,
   client_name AS clientName, client_version AS clientVersion, server_name AS serverName,
-  server_version AS serverVersion, frames, bytes, exchanges, errors, unanswered, dropped,
+  server_version AS serverVersion, frames, indexed, bytes, exchanges, errors, unanswered, dropped,
   dropped_bytes AS droppedBytes, truncated`;
 
 /** All sessions, the newest first. */
@@ -131,9 +133,9 @@ export function stateOf(session: SessionRow): EndReason | 'open' | 'cut-off' {
 }
 
 type BareFrame = Omit<StoredFrame, 'messages'>;
-type FrameRow = Omit<BareFrame, 'truncated' | 'isUnfinished'> & { truncated: number };
+type FrameRow = Pick<StoredFrame, 'seq' | 'at' | 'channel' | 'size' | 'payload'> & { flags: string | null };
 
-const SELECT_FRAMES = `SELECT seq, at, channel, size, line_end AS lineEnd, part, truncated, payload FROM frame
+const SELECT_FRAMES = `SELECT seq, at, channel, size, flags, payload FROM frame
   WHERE session = ? AND seq > ? ORDER BY seq`;
 
 /** The frames of a session with their messages, in order of `seq`. */
@@ -149,14 +151,15 @@ export function* eachFrame(store: Store, session: SessionRow): Generator<StoredF
   yield* unfinishedFrames(store, session.number, lastSeq);
 }
 
-/** The first frame after `seq`, without its messages. Slower than `eachFrame`, but the store stays free for writing. */
-export function prepareNextFrame(store: Store, session: number): (seq: number) => BareFrame | undefined {
-  const next = store.prepare<[number, number], FrameRow>(`${SELECT_FRAMES} LIMIT 1`);
+/** Up to `limit` frames after a `seq`, without their messages. Unlike an iterator it leaves the store free for writing. */
+export function prepareFramesAfter(
+  store: Store,
+  session: number,
+  limit: number,
+): (seq: number) => BareFrame[] {
+  const select = store.prepare<[number, number], FrameRow>(`${SELECT_FRAMES} LIMIT ${limit}`);
   const complete = prepareCompletion(store, session);
-  return (seq) => {
-    const row = next.get(session, seq);
-    return row === undefined ? undefined : complete(row);
-  };
+  return (seq) => select.all(session, seq).map(complete);
 }
 
 /** Joins a large payload, which is stored in parts. */
@@ -166,10 +169,10 @@ function prepareCompletion(store: Store, session: number): (row: FrameRow) => Ba
       'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
     )
     .pluck();
-  return (row) => {
+  return ({ flags, ...row }) => {
     const rest = row.payload.length < row.size ? parts.all(session, row.seq) : [];
     const payload = rest.length > 0 ? Buffer.concat([row.payload, ...rest]) : row.payload;
-    return { ...row, payload, truncated: row.truncated === 1, isUnfinished: false };
+    return { ...row, ...formOf(flags), payload, isUnfinished: false };
   };
 }
 

@@ -38,6 +38,7 @@ export const MIGRATIONS: readonly string[] = [
     server_name TEXT,
     server_version TEXT,
     frames INTEGER NOT NULL DEFAULT 0,
+    indexed INTEGER NOT NULL DEFAULT 0,
     bytes INTEGER NOT NULL DEFAULT 0,
     exchanges INTEGER NOT NULL DEFAULT 0,
     errors INTEGER NOT NULL DEFAULT 0,
@@ -62,9 +63,7 @@ export const MIGRATIONS: readonly string[] = [
     at INTEGER NOT NULL,
     channel TEXT NOT NULL,
     size INTEGER NOT NULL,
-    line_end TEXT NOT NULL,
-    part TEXT NOT NULL,
-    truncated INTEGER NOT NULL,
+    flags TEXT,
     payload BLOB NOT NULL
   );
   CREATE UNIQUE INDEX frame_place ON frame (session, seq);
@@ -112,7 +111,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE VIEW frame_text AS
   SELECT session.id AS session, frame.seq, frame.at, frame.channel,
     CASE frame.channel WHEN 'stdin' THEN 'client-to-server' ELSE 'server-to-client' END AS direction,
-    frame.size, frame.truncated, CAST(frame.payload AS TEXT) AS text
+    frame.size, frame.flags, CAST(frame.payload AS TEXT) AS text
   FROM frame JOIN session ON session.number = frame.session;
 
   CREATE VIEW exchange AS

@@ -1,17 +1,19 @@
 /**
- * The writer's thread. It takes batches of chunks from the relay's thread, splits, parses and correlates them, and
- * commits whatever has arrived in one transaction. A batch is acknowledged once it is committed (or given up), so the
- * other side always knows how much is on its way.
+ * The writer's thread. It takes batches of chunks from the relay's thread, splits them into frames, and commits whatever
+ * has arrived in one transaction. A batch is acknowledged once it is committed (or given up), so the other side always
+ * knows how much is on its way. Messages are indexed after that, from the stored frames, as far as time allows.
  *
- * Passing trouble (a full disk, a lock) keeps the entries here and tries again; lasting trouble gives them up and
- * counts them. Either way the relay is told once, in words, and never waits.
+ * Passing trouble (a full disk, a lock) keeps the frames here and tries again; lasting trouble gives them up and counts
+ * them. Either way the relay is told once, in words, and never waits.
  */
 import { hostname } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { eachChunk } from './batch.ts';
+import { createIndexer, type Indexer } from './indexer.ts';
 import { createIngest } from './ingest.ts';
 import { storePath } from './location.ts';
 import { openStore, type Store } from './open.ts';
+import { createPace } from './pace.ts';
 import { findClient, processStarted } from './process.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './recorder.ts';
 import { createSessionWriter, type SessionEnd, type SessionWriter } from './session-writer.ts';
@@ -20,20 +22,25 @@ import { troubleOf } from './trouble.ts';
 /** An unfinished line that has waited this long is stored as far as it has come. */
 const HELD_AFTER_MS = 30;
 const RETRY_AFTER_MS = 200;
-/** How long the last entries may wait for a store in passing trouble before they are given up. */
+/** How long the last frames may wait for a store in passing trouble before they are given up. */
 const LAST_RETRIES_MS = 2000;
+/** How long the end of a session may be held up by its index. What is left is done by the next reader. */
+const LAST_INDEXING_MS = 1000;
 
 const { file, durable, maxFrameBytes, session } = workerData as WorkerStart;
 const path = storePath(file);
 const ingest = createIngest(maxFrameBytes);
+const pace = createPace();
 let store: Store | undefined;
 let writer: SessionWriter | undefined;
+let indexer: Indexer | undefined;
 let isHopeless = false;
 let isTroubleTold = false;
 let unacknowledged = 0;
 let serverPid: number | undefined;
-let commitPlanned: NodeJS.Immediate | NodeJS.Timeout | undefined;
+let commitPlanned: NodeJS.Timeout | undefined;
 let heldTimer: NodeJS.Timeout | undefined;
+let indexTimer: NodeJS.Timeout | undefined;
 
 function tell(message: FromWorker): void {
   parentPort?.postMessage(message);
@@ -44,6 +51,7 @@ parentPort?.on('message', (message: ToWorker) => {
     case 'chunks':
       eachChunk(message.batch, ingest.feed);
       unacknowledged += message.batch.byteLength;
+      pace.onTraffic(performance.now());
       planCommit();
       break;
     case 'gap':
@@ -67,13 +75,15 @@ function open(): void {
   try {
     store = openStore(path, { durable });
     const client = findClient(session.parentPid);
+    const { parentPid: _, ...start } = session;
     writer = createSessionWriter(store, {
-      ...session,
+      ...start,
       host: hostname(),
       processStarted: processStarted(session.pid),
       clientPid: client?.pid ?? null,
       clientProgram: client?.program ?? null,
     });
+    indexer = createIndexer(store, writer.number);
     tell({ type: 'opened', session: writer.id, clientPid: client?.pid ?? null });
   } catch (error) {
     store?.close();
@@ -82,39 +92,39 @@ function open(): void {
   }
 }
 
-/** Everything that arrives in the same turn goes into one transaction. */
+/** Everything that is there in the same turn goes into one transaction: a commit costs as much as hundreds of frames. */
 function planCommit(): void {
-  commitPlanned ??= setImmediate(commit);
+  commitPlanned ??= setTimeout(commit, 0);
 }
 
 function commit(): void {
   commitPlanned = undefined;
   if (!isHopeless && writer === undefined) open();
-  if (tryCommit(false)) acknowledge();
-  else if (isHopeless) giveUp();
+  if (tryCommit([])) {
+    acknowledge();
+    planIndexing();
+  } else if (isHopeless) giveUp();
   else commitPlanned = setTimeout(commit, RETRY_AFTER_MS);
   if (writer !== undefined && ingest.held().length > 0) heldTimer ??= setTimeout(saveHeld, HELD_AFTER_MS);
 }
 
 function saveHeld(): void {
   heldTimer = undefined;
-  if (commitPlanned === undefined) tryCommit(true);
+  const held = ingest.held();
+  if (commitPlanned === undefined && tryCommit(held)) ingest.confirmHeld(held);
 }
 
-function tryCommit(withHeld: boolean): boolean {
+function tryCommit(held: ReturnType<typeof ingest.held>): boolean {
   if (writer === undefined) return false;
-  const entries = ingest.entries();
-  const held = withHeld ? ingest.held() : [];
   try {
     if (serverPid !== undefined) writer.serverStarted(serverPid);
     serverPid = undefined;
-    writer.write(entries, held, ingest.facts(), ingest.loss());
+    writer.write(ingest.frames(), ingest.firstSeq(), held, ingest.loss());
   } catch (error) {
     onTrouble(error);
     return false;
   }
-  ingest.confirm(entries.length);
-  ingest.confirmHeld(held);
+  ingest.confirm();
   return true;
 }
 
@@ -125,12 +135,30 @@ function acknowledge(): void {
 
 /** Counts what waits as lost. */
 function giveUp(): void {
-  const entries = ingest.entries();
   const loss = ingest.loss();
-  loss.frames += entries.length;
-  for (const { frame } of entries) loss.bytes += frame.size;
-  ingest.confirm(entries.length);
+  for (const { size } of ingest.frames()) {
+    loss.frames += 1;
+    loss.bytes += size;
+  }
+  ingest.confirm();
   acknowledge();
+}
+
+function planIndexing(): void {
+  indexTimer ??= setTimeout(index, pace.waitMs(performance.now()));
+}
+
+/** Trouble here costs no data: the frames are stored, and the next attempt begins where the last one did. */
+function index(): void {
+  indexTimer = undefined;
+  const began = performance.now();
+  try {
+    const isDone = indexer?.advance(pace.sliceMs(began)) ?? true;
+    if (!isDone) planIndexing();
+  } catch (error) {
+    onTrouble(error);
+  }
+  pace.onWorked(began, performance.now());
 }
 
 function onTrouble(error: unknown): void {
@@ -141,9 +169,11 @@ function onTrouble(error: unknown): void {
 }
 
 function finish(end: SessionEnd, deadline: number): void {
+  clearTimeout(commitPlanned);
   clearTimeout(heldTimer);
+  clearTimeout(indexTimer);
   if (!isHopeless && writer === undefined) open();
-  const isDone = tryCommit(false);
+  const isDone = tryCommit([]);
   if (!isDone && !isHopeless && performance.now() < deadline) {
     setTimeout(finish, RETRY_AFTER_MS, end, deadline);
     return;
@@ -151,8 +181,6 @@ function finish(end: SessionEnd, deadline: number): void {
   if (!isDone) giveUp();
   closeSession(end);
   tell({ type: 'closed', loss: ingest.loss() });
-  clearTimeout(commitPlanned as NodeJS.Timeout);
-  clearImmediate(commitPlanned as NodeJS.Immediate);
   parentPort?.close();
 }
 
@@ -160,6 +188,7 @@ function finish(end: SessionEnd, deadline: number): void {
 function closeSession(end: SessionEnd): void {
   try {
     writer?.end(end, ingest.loss());
+    indexer?.advance(LAST_INDEXING_MS);
   } catch (error) {
     onTrouble(error);
   } finally {

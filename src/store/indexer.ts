@@ -1,0 +1,121 @@
+/**
+ * The index of messages, made from stored frames: the same way while a session is recorded, after a recorder was
+ * killed, and when a better parser rebuilds it. It may lag behind the frames; `session.indexed` says how far it is.
+ */
+import { createConversation, type Facts, type IndexedMessage } from '../protocol/conversation.ts';
+import type { Store } from './open.ts';
+import { prepareFramesAfter } from './reader.ts';
+
+export type Indexer = {
+  /** Indexes what is not indexed yet, for about `maxMs` milliseconds, in one transaction. True: nothing is left. */
+  advance(maxMs: number): boolean;
+};
+
+/** Frames read at once: few enough that even large ones fit into memory together. */
+const FRAMES_AT_ONCE = 64;
+
+/** Continues a session's index. The session must not be indexed at all yet, or only by this same indexer. */
+export function createIndexer(store: Store, session: number): Indexer {
+  const conversation = createConversation();
+  const framesAfter = prepareFramesAfter(store, session, FRAMES_AT_ONCE);
+  const insert = prepareMessageInsert(store, session);
+  const update = prepareFactsUpdate(store, session);
+  let indexed = 0;
+
+  function indexSome(maxMs: number): { upTo: number; isDone: boolean } {
+    const deadline = performance.now() + maxMs;
+    let upTo = indexed;
+    for (;;) {
+      const frames = framesAfter(upTo);
+      for (const frame of frames) {
+        for (const message of conversation.add(frame, frame.seq)) insert(message);
+        upTo = frame.seq;
+      }
+      const isDone = frames.length < FRAMES_AT_ONCE;
+      if (!isDone && performance.now() < deadline) continue;
+      if (upTo > indexed) update(conversation.facts(), upTo);
+      return { upTo, isDone };
+    }
+  }
+  const advance = store.transaction(indexSome).immediate;
+
+  return {
+    advance(maxMs) {
+      const { upTo, isDone } = advance(maxMs);
+      indexed = upTo;
+      return isDone;
+    },
+  };
+}
+
+/** Rebuilds a session's index from nothing, in one transaction. */
+export function reindexSession(store: Store, session: number): void {
+  const rebuild = store.transaction(() => {
+    store.prepare('DELETE FROM message WHERE session = ?').run(session);
+    createIndexer(store, session).advance(Number.POSITIVE_INFINITY);
+  });
+  rebuild.immediate();
+}
+
+function prepareMessageInsert(store: Store, session: number): (indexed: IndexedMessage) => void {
+  const insert = store.prepare(
+    `INSERT INTO message (session, seq, n, kind, id_type, id, method, canonical, target, task, relation, to_seq, to_n,
+       latency, outcome, error_code, problem)
+     VALUES (${session}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  return ({ seq, n, message, correlation }) => {
+    const id = 'id' in message ? message.id : null;
+    const { relation, to, latency, outcome } = correlation;
+    insert.run(
+      seq,
+      n,
+      message.kind,
+      id?.type ?? null,
+      id?.text ?? null,
+      'method' in message ? message.method : null,
+      'canonical' in message ? message.canonical : null,
+      message.details.target,
+      message.details.taskId,
+      relation,
+      to?.seq ?? null,
+      to?.n ?? null,
+      latency,
+      outcome,
+      message.kind === 'error' ? message.code : null,
+      problemOf(message, correlation),
+    );
+  };
+}
+
+/** The codes of everything wrong with a message, the gravest first, joined by a comma; null when all is well. */
+function problemOf(
+  message: IndexedMessage['message'],
+  correlation: IndexedMessage['correlation'],
+): string | null {
+  if (message.kind !== 'invalid' && message.remarks.length === 0 && correlation.remark === null) return null;
+  const codes: string[] = message.kind === 'invalid' ? [message.reason] : [];
+  codes.push(...message.remarks);
+  if (correlation.remark !== null) codes.push(correlation.remark);
+  return codes.join(',');
+}
+
+function prepareFactsUpdate(store: Store, session: number): (facts: Facts, indexed: number) => void {
+  const update = store.prepare(
+    `UPDATE session SET indexed = ?, era = ?, protocol_version = ?, client_name = ?, client_version = ?,
+       server_name = ?, server_version = ?, exchanges = ?, errors = ?, unanswered = ? WHERE number = ${session}`,
+  );
+  return ({ era, protocolVersion, client, server, exchanges, errors, unanswered }, indexed) => {
+    update.run(
+      indexed,
+      era,
+      protocolVersion,
+      client?.name ?? null,
+      client?.version ?? null,
+      server?.name ?? null,
+      server?.version ?? null,
+      exchanges,
+      errors,
+      unanswered,
+    );
+  };
+}
