@@ -45,6 +45,7 @@ export type StdioCapture = {
 
 type Exit = Pick<StdioEnd, 'exitCode' | 'signal' | 'spawnError'>;
 type Observed = Pick<StdioEnd, 'clientClosedAt' | 'serverClosedAt' | 'wasSignalled'> & {
+  wasTerminated: boolean;
   lastOutputAt: number;
   isClientDeaf: boolean;
 };
@@ -67,14 +68,21 @@ export function captureStdio(options: StdioOptions): StdioCapture {
     clientClosedAt: null,
     serverClosedAt: null,
     wasSignalled: false,
+    wasTerminated: false,
     lastOutputAt: 0,
     isClientDeaf: false,
   };
   const terminator = createTerminator(child);
   const exit = waitForExit(child);
   const outputs = relayOutputs(child, options, observed);
-  relayInput(child, options, observed, () => terminator.watch(() => observed.isClientDeaf || isClientGone()));
-  const signals = relaySignals(child, observed);
+  const followShutdown = () => {
+    if (observed.wasTerminated && observed.clientClosedAt !== null) terminator.followClient();
+  };
+  relayInput(child, options, observed, () => {
+    terminator.watch(() => observed.isClientDeaf || isClientGone());
+    followShutdown();
+  });
+  const signals = relaySignals(child, observed, followShutdown);
 
   const end = exit.then(async ({ exitCode, signal, spawnError }): Promise<StdioEnd> => {
     terminator.cancel();
@@ -141,13 +149,17 @@ function relayInput(
 function relaySignals(
   child: ChildProcessWithoutNullStreams,
   observed: Observed,
+  onTerminate: () => void,
 ): { afterExit: Promise<void>; stop: () => void } {
   let stop = () => {};
   const afterExit = new Promise<void>((resolve) => {
     stop = forwardSignals((signal) => {
       observed.wasSignalled = true;
-      if (child.exitCode !== null || child.signalCode !== null) resolve();
-      else child.kill(signal);
+      if (child.exitCode !== null || child.signalCode !== null) return resolve();
+      child.kill(signal);
+      if (signal !== 'SIGTERM') return;
+      observed.wasTerminated = true;
+      onTerminate();
     });
   });
   return { afterExit, stop };

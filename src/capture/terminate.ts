@@ -8,6 +8,8 @@ const STEPS: readonly Step[] = [
   { afterMs: 2000, signal: 'SIGTERM' },
   { afterMs: 2000, signal: 'SIGKILL' },
 ];
+/** Clients wait two seconds after SIGTERM. Their SIGKILL would end us, and leave the server behind. */
+const BEFORE_CLIENT_KILLS: readonly Step[] = [{ afterMs: 1800, signal: 'SIGKILL' }];
 const CLIENT_CHECK_MS = 250;
 
 export type Terminator = {
@@ -15,6 +17,8 @@ export type Terminator = {
   watch(isClientGone: () => boolean): void;
   /** Ends the server, beginning with SIGTERM now. */
   terminate(): void;
+  /** A client that has closed the server's input has now asked it to end, and will not ask again. */
+  followClient(): void;
   /** The server has gone: nothing is left to do. */
   cancel(): void;
 };
@@ -43,6 +47,7 @@ export function createTerminator(child: ChildProcess): Terminator {
       child.kill('SIGTERM');
       run(STEPS.slice(1));
     },
+    followClient: () => run(BEFORE_CLIENT_KILLS),
     cancel() {
       clearInterval(check);
       clearTimeout(next);

@@ -18,9 +18,10 @@ export type LineSplitter = {
   feed(bytes: Buffer, at: number): void;
   /**
    * Says that bytes after those fed last were lost. A line in progress is given out as truncated; where the lost
-   * bytes ended inside a line, the rest of that line is skipped too.
+   * bytes ended inside a line, the rest of that line is skipped too. True: the lost bytes began inside a line that is
+   * already accounted for, as truncated or as lost.
    */
-  gap(endsInsideLine: boolean): void;
+  gap(endsInsideLine: boolean): boolean;
   /** The stream is over: an unfinished line is given out with an empty line end. */
   end(): void;
   /** The unfinished line so far, as the fragments that arrived, the oldest first. Empty between lines. */
@@ -167,12 +168,14 @@ export function createLineSplitter(options: {
     size -= 1;
   }
 
-  function gap(endsInsideLine: boolean): void {
+  function gap(endsInsideLine: boolean): boolean {
+    const beganInsideLine = size > 0 || isResyncing;
     if (size > 0) give(joined(), '', 'line', true);
     lspBodyLeft = 0;
     isInLspHeader = false;
     lspLength = undefined;
     isResyncing = endsInsideLine;
+    return beganInsideLine;
   }
 
   function end(): void {

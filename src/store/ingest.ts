@@ -69,9 +69,9 @@ export function createIngest(maxFrameBytes: number): Ingest {
       lanes[channel].splitter.feed(bytes, at);
     },
     gap(channel, { frames, bytes }, endsInsideLine) {
-      lost.frames += frames;
+      const isFirstCounted = lanes[channel].splitter.gap(endsInsideLine);
+      lost.frames += isFirstCounted ? frames - 1 : frames;
       lost.bytes += bytes;
-      lanes[channel].splitter.gap(endsInsideLine);
     },
     end() {
       for (const channel of CHANNELS) lanes[channel].splitter.end();

@@ -101,7 +101,7 @@ export function findSession(store: Store, reference: string): SessionRow {
   if (reference === 'latest') return newest;
   const [exact] = [...select(store, 'id = ?', 1, reference), ...select(store, 'name = ?', 1, reference)];
   if (exact !== undefined) return exact;
-  const [match, another] = select(store, 'substr(id, 1, length(?1)) = ?1', 2, reference);
+  const [match, another] = select(store, 'instr(id, ?) = 1', 2, reference);
   if (match === undefined) {
     throw new TapedeckError(
       'not-found',

@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import {
+  BIN,
+  fixture,
+  isRunning,
+  latestSession,
+  record,
+  tapedeck,
+  tempFolder,
+  tempStore,
+  until,
+} from '../support/tapedeck.ts';
+
+test.each([0, 7, 255])('exit code %i is mirrored', async (wanted) => {
+  const db = tempStore();
+  const { code, signal } = await record(db, ['exit.js', 'code', String(wanted)]).ended;
+  expect({ code, signal }).toEqual({ code: wanted, signal: null });
+  expect(await latestSession(db)).toMatchObject({
+    exitCode: wanted,
+    signal: null,
+    endReason: 'server-exited',
+  });
+});
+
+test.each(['SIGKILL', 'SIGTERM', 'SIGSEGV'])(
+  'death by %s is mirrored by dying of the same',
+  async (wanted) => {
+    const db = tempStore();
+    const { code, signal } = await record(db, ['exit.js', 'signal', wanted]).ended;
+    expect({ code, signal }).toEqual({ code: null, signal: wanted });
+    expect(await latestSession(db)).toMatchObject({ exitCode: null, signal: wanted });
+  },
+);
+
+test('a command that cannot be found is one clear line and exit 127', async () => {
+  const db = tempStore();
+  const { code, stdout, stderr } = await tapedeck(['record', '--db', db, '--', 'no-such-server', 'x']).ended;
+  expect({ code, stdout: stdout.toString() }).toEqual({ code: 127, stdout: '' });
+  expect(stderr).toBe(
+    'tapedeck: cannot start `no-such-server`: no such command. Is it installed, and on the PATH?\n',
+  );
+  expect(await latestSession(db)).toMatchObject({ endReason: 'not-started', frames: 0 });
+});
+
+test('a command that is no program is one clear line and exit 126', async () => {
+  const file = join(tempFolder(), 'notes.txt');
+  writeFileSync(file, 'not a program', { mode: 0o600 });
+  const { code, stderr } = await tapedeck(['record', '--db', tempStore(), '--', file]).ended;
+  expect(code).toBe(126);
+  expect(stderr).toMatch(
+    /^tapedeck: cannot start `.*notes\.txt`: it is not an executable file, or access is denied\.\n$/,
+  );
+});
+
+test.each(['SIGTERM', 'SIGHUP'] as const)(
+  '%s reaches the server, and its way of ending is mirrored',
+  async (signal) => {
+    const db = tempStore();
+    const { child, stdout, ended } = record(db, ['signals.js']);
+    await until('the server is ready', () => stdout().includes('ready'));
+    child.kill(signal);
+    const { code, stdout: said } = await ended;
+    expect([code, said.toString()]).toEqual([3, `ready\n${signal}\n`]);
+    expect((await latestSession(db)).endReason).toBe('signalled');
+  },
+);
+
+test('one SIGINT reaches the server as it is', async () => {
+  const { child, stdout, ended } = record(tempStore(), ['signals.js', '--obey']);
+  await until('the server is ready', () => stdout().includes('ready'));
+  child.kill('SIGINT');
+  expect((await ended).code).toBe(3);
+});
+
+test('a second SIGINT kills a server that ignores the first', async () => {
+  const db = tempStore();
+  const { child, stdout, ended } = record(db, ['signals.js']);
+  await until('the server is ready', () => stdout().includes('ready'));
+  child.kill('SIGINT');
+  await until('the server has got the first', () => stdout().includes('SIGINT'));
+  child.kill('SIGINT');
+  const { signal } = await ended;
+  expect(signal).toBe('SIGKILL');
+  expect((await latestSession(db)).signal).toBe('SIGKILL');
+});
+
+test('no server is left behind when its client is killed, even one that ignores the end of its input', async () => {
+  const db = tempStore();
+  // A client of its own process, so that it can be killed: it starts tapedeck and passes on what it hears.
+  const script = `require('node:child_process').spawn(process.execPath, process.argv.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] })
+    .stdout.pipe(process.stdout)`;
+  const args = ['-e', script, BIN, 'record', '--db', db, '--', process.execPath, fixture('deaf.js')];
+  const client = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const server = await new Promise<number>((resolve) =>
+    client.stdout.once('data', (text) => resolve(Number(text))),
+  );
+  expect(isRunning(server)).toBe(true);
+  client.kill('SIGKILL');
+  await until('the server has gone', () => !isRunning(server));
+  await until('the session has ended', async () => (await latestSession(db)).endReason !== null);
+  expect(await latestSession(db)).toMatchObject({ endReason: 'client-closed', signal: 'SIGTERM' });
+});
+
+test('a server that ignores SIGTERM is killed before its client loses patience and kills tapedeck', async () => {
+  const { child, stdout, ended } = record(tempStore(), ['deaf.js', '--stubborn']);
+  await until('the server has told its pid', () => stdout().includes('\n'));
+  const server = Number(stdout().toString());
+  // What the official clients do: close the input, wait, SIGTERM, wait two seconds, SIGKILL.
+  child.stdin.end();
+  child.kill('SIGTERM');
+  expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL' });
+  expect(isRunning(server)).toBe(false);
+});

@@ -1,0 +1,100 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import {
+  isRunning,
+  latestSession,
+  listSessions,
+  payloadOf,
+  record,
+  showFrames,
+  start,
+  tempFolder,
+  tempStore,
+  until,
+} from '../support/tapedeck.ts';
+
+test('twelve recorders that start at once on a store that is not there yet keep every frame', async () => {
+  const db = join(tempFolder(), 'new', 'folder', 'recordings.db');
+  const lines = (who: number) =>
+    Array.from({ length: 2000 }, (_, i) => `{"jsonrpc":"2.0","id":${i},"method":"by/${who}"}\n`);
+  const runs = Array.from({ length: 12 }, (_, who) => record(db, ['cat.js'], ['--name', `by-${who}`]));
+  for (const [who, run] of runs.entries()) run.child.stdin.end(lines(who).join(''));
+  for (const { ended } of runs) expect(await ended).toMatchObject({ code: 0, stderr: '' });
+
+  const sessions = await listSessions(db);
+  expect(sessions.map(({ frames, dropped }) => [frames, dropped])).toEqual(Array(12).fill([4000, 0]));
+  for (const who of [0, 5, 11]) {
+    const frames = await showFrames(db, `by-${who}`);
+    const sent = frames.filter((frame) => frame.channel === 'stdin').map((frame) => `${frame.text}\n`);
+    expect(sent).toEqual(lines(who));
+  }
+  expect(statSync(db).mode & 0o777).toBe(0o600);
+  expect(statSync(join(db, '..')).mode & 0o777).toBe(0o700);
+});
+
+/** What the fixture `numbered.js` put into a line. */
+function numberOf(frame: { text?: string }): { n: number; at: number } {
+  return JSON.parse(frame.text ?? '').params.data;
+}
+
+test('after kill -9 at any moment everything forwarded 100 ms before is stored and the session is cut off', async () => {
+  const db = tempStore();
+  const kills = 50;
+  let killsWithSomethingDue = 0;
+  for (let i = 0; i < kills; i += 1) {
+    const { child, stdout, ended } = record(db, ['numbered.js']);
+    await until('lines flow', () => stdout().length > 2000);
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 300));
+    const killedAt = (performance.timeOrigin + performance.now()) * 1000;
+    child.kill('SIGKILL');
+    const { stdout: forwarded } = await ended;
+
+    const session = await latestSession(db);
+    expect(session).toMatchObject({ endReason: 'cut-off', endedAt: null });
+    const stored = (await showFrames(db)).filter((frame) => frame.messages.length > 0).map(numberOf);
+    expect(stored.map(({ n }) => n)).toEqual(stored.map((_, index) => index));
+    const seen = forwarded
+      .toString()
+      .split('\n')
+      .slice(0, -1)
+      .map((text) => numberOf({ text }));
+    const due = seen.filter(({ at }) => at < killedAt - 100_000).length;
+    expect(stored.length).toBeGreaterThanOrEqual(due);
+    if (due > 0) killsWithSomethingDue += 1;
+  }
+  expect(killsWithSomethingDue).toBeGreaterThan(kills / 4);
+  const store = new Database(db);
+  expect(store.pragma('integrity_check', { simple: true })).toBe('ok');
+  expect(store.prepare('SELECT count(*) FROM session').pluck().get()).toBe(kills);
+  store.close();
+}, 300_000);
+
+test('the beginning of a line that was still coming when tapedeck was killed is kept', async () => {
+  const db = tempStore();
+  const { child, stdout, ended } = record(db, ['cat.js']);
+  child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n{"half":');
+  await until('both have passed', () => stdout().toString().endsWith('{"half":'));
+  await until('both are stored', async () => (await showFrames(db).catch(() => [])).length === 4);
+  child.kill('SIGKILL');
+  await ended;
+  const unfinished = (await showFrames(db))
+    .slice(2)
+    .map((frame) => [frame.channel, payloadOf(frame).toString()]);
+  expect(unfinished).toEqual([
+    ['stdin', '{"half":'],
+    ['stdout', '{"half":'],
+  ]);
+});
+
+test('a server does not outlive a tapedeck that was killed with -9', async () => {
+  const { child, stdout, ended } = record(tempStore(), ['numbered.js']);
+  await until('lines flow', () => stdout().length > 0);
+  const { stdout: list } = await start('pgrep', ['-P', String(child.pid)]).ended;
+  const server = Number(list.toString());
+  expect(isRunning(server)).toBe(true);
+  child.kill('SIGKILL');
+  await ended;
+  await until('the server has gone', () => !isRunning(server));
+});
