@@ -104,6 +104,8 @@ export function createLineSplitter(options: {
     if (header === 'lsp-header' && !isInLspHeader && lspLength !== undefined) {
       lspBodyLeft = lspLength;
       lspLength = undefined;
+      // No body follows, so the next header does.
+      if (lspBodyLeft === 0) isStart = true;
     }
   }
 
@@ -129,8 +131,9 @@ export function createLineSplitter(options: {
     return true;
   }
 
-  function give(lineEnd: LineEnd, part: FramePart): void {
-    const line = { payload: joined(), lineEnd, size, truncated: keptBytes < size, part, at: lastAt };
+  function give(lineEnd: LineEnd, part: FramePart, isBroken = false): void {
+    const truncated = isBroken || keptBytes < size;
+    const line = { payload: joined(), lineEnd, size, truncated, part, at: lastAt };
     fragments = [];
     keptBytes = 0;
     size = 0;
@@ -160,20 +163,7 @@ export function createLineSplitter(options: {
   }
 
   function gap(endsInsideLine: boolean): void {
-    if (size > 0) {
-      const line = {
-        payload: joined(),
-        lineEnd: '' as const,
-        size,
-        truncated: true,
-        part: 'line' as const,
-        at: lastAt,
-      };
-      fragments = [];
-      keptBytes = 0;
-      size = 0;
-      onLine(line);
-    }
+    if (size > 0) give('', lspBodyLeft > 0 ? 'lsp-body' : 'line', true);
     lspBodyLeft = 0;
     isInLspHeader = false;
     lspLength = undefined;
