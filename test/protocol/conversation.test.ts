@@ -129,7 +129,7 @@ test('a request without its client does not make the client unknown', () => {
   const { client, facts } = createScript();
   client(modern(1, 'tools/list'));
   client({ id: 2, method: 'tools/list', params: { _meta: modernMeta() } });
-  expect(facts().client).toEqual({ name: 'm', version: '3' });
+  expect(facts()).toMatchObject({ era: 'modern', client: { name: 'm', version: '3' } });
 });
 
 test('an ordinary result does not change the server', () => {

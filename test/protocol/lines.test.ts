@@ -79,6 +79,10 @@ test('the size of a truncated line counts every byte that is not in its line end
   expect(whole.reduce((sum, { size, lineEnd }) => sum + size + lineEnd.length, 0)).toBe(19);
 });
 
+test('a carriage return at the bound of a truncated line is no line end', () => {
+  feedEveryWay('123\r5678\n', [{ ...plainLine('123\r'), size: 8, truncated: true }], 4);
+});
+
 test('a bound of nothing keeps no byte, but all sizes', () => {
   feedEveryWay('abc\n\n', [{ ...plainLine(''), size: 3, truncated: true }, plainLine('')], 0);
 });
