@@ -16,6 +16,7 @@ import { type Direction, opposite } from './frame.ts';
 import type { Id } from './id.ts';
 import type { Message } from './message.ts';
 import type { Remark } from './problems.ts';
+import { createWaiting, type Waiting } from './waiting.ts';
 
 /** A message's place in its session: the frame's number, and the message's number inside the frame. */
 export type Place = { seq: number; n: number };
@@ -48,23 +49,25 @@ type Open = {
   details: Details;
   isCounted: boolean;
   isCancelled: boolean;
-  /** An earlier request that is still open under the same id. */
-  earlier: Open | undefined;
 };
 
 const NOTHING: Correlation = { relation: null, to: null, latency: null, outcome: null, remark: null };
 
 export function createCorrelator(maxOpen = 65_536): Correlator {
-  const openBy: Record<Direction, Map<string, Open>> = {
-    'client-to-server': new Map(),
-    'server-to-client': new Map(),
+  const openBy: Record<Direction, Waiting<Open>> = {
+    'client-to-server': createWaiting(maxOpen),
+    'server-to-client': createWaiting(maxOpen),
   };
   const tokensBy: Record<Direction, Map<string, Open>> = {
     'client-to-server': new Map(),
     'server-to-client': new Map(),
   };
-  const rounds = new Map<string, { place: Place; keys: readonly string[] }[]>();
-  const tasks = new Map<string, Place>();
+  /** By who asked for the task: ids of tasks are unique per receiver only. */
+  const tasksBy: Record<Direction, Map<string, Place>> = {
+    'client-to-server': new Map(),
+    'server-to-client': new Map(),
+  };
+  const rounds = createWaiting<{ place: Place; keys: readonly string[] }>(maxOpen);
   let unanswered = 0;
 
   function add(message: Message, sender: Direction, place: Place, at: number): Correlation {
@@ -93,32 +96,33 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     at: number,
     isCounted: boolean,
   ): Correlation {
-    const open = openBy[sender];
-    const earlier = open.get(id.key);
-    const request = { place, at, canonical, details, isCounted, isCancelled: false, earlier };
-    // Delete first, so that the map's order stays the order of the latest use.
-    open.delete(id.key);
-    open.set(id.key, request);
-    forgetOldest(open, maxOpen);
+    const earlier = latest(sender, id.key);
+    const request = { place, at, canonical, details, isCounted, isCancelled: false };
+    openBy[sender].add(id.key, request);
     if (details.progressToken !== null) {
       tokensBy[sender].set(details.progressToken, request);
       forgetOldest(tokensBy[sender], maxOpen);
     }
     if (isCounted) unanswered += 1;
-    const link = continuedRound(canonical, details) ?? taskOf(details);
+    const link = continuedRound(canonical, details) ?? taskOf(canonical, details, sender);
     return { ...NOTHING, ...link, remark: earlier === undefined || earlier.isCancelled ? null : 'id-in-use' };
+  }
+
+  function latest(asker: Direction, key: string): Open | undefined {
+    return openBy[asker].under(key).at(-1);
   }
 
   function addAnswer(id: Id, sender: Direction, at: number, details: Details, outcome: Outcome): Correlation {
     const asker = opposite(sender);
-    const request = openBy[asker].get(id.key);
+    const request = latest(asker, id.key);
     if (request === undefined) return { ...NOTHING, outcome, remark: 'no-open-request' };
-    close(asker, id.key, request);
-    const { taskId } = details;
-    if (taskId !== null && !request.canonical.startsWith('tasks/')) {
-      tasks.set(taskId, request.place);
-      forgetOldest(tasks, maxOpen);
-    } else if (request.details.progressToken !== null) tokensBy[asker].delete(request.details.progressToken);
+    openBy[asker].remove(id.key, request);
+    if (request.isCounted && !request.isCancelled) unanswered -= 1;
+    const { taskId, beginsTask } = details;
+    if (taskId !== null && beginsTask && !isAboutTask(request.canonical)) {
+      tasksBy[asker].set(taskId, request.place);
+      forgetOldest(tasksBy[asker], maxOpen);
+    } else endToken(asker, request);
     if (outcome === 'input-required') openRound(request, details);
     return {
       relation: 'reply',
@@ -129,20 +133,19 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     };
   }
 
-  function close(asker: Direction, key: string, request: Open): void {
-    if (request.earlier === undefined) openBy[asker].delete(key);
-    else openBy[asker].set(key, request.earlier);
-    if (request.isCounted && !request.isCancelled) unanswered -= 1;
+  function endToken(asker: Direction, request: Open): void {
+    const token = request.details.progressToken;
+    if (token !== null && tokensBy[asker].get(token) === request) tokensBy[asker].delete(token);
   }
 
   function addNotification(canonical: string, details: Details, sender: Direction): Correlation {
     if (canonical === 'notifications/progress') return progressOf(details, sender);
     if (canonical === 'notifications/cancelled') return cancel(details, sender);
     if (details.subscription !== null) {
-      const listen = openBy[opposite(sender)].get(details.subscription);
+      const listen = listenOf(opposite(sender), details.subscription);
       return listen === undefined ? NOTHING : { ...NOTHING, relation: 'subscription', to: listen.place };
     }
-    return { ...NOTHING, ...taskOf(details) };
+    return { ...NOTHING, ...taskOf(canonical, details, sender) };
   }
 
   function progressOf(details: Details, sender: Direction): Correlation {
@@ -153,7 +156,7 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
 
   function cancel(details: Details, sender: Direction): Correlation {
     if (details.cancels === null) return NOTHING;
-    const request = openBy[sender].get(details.cancels) ?? listenOf(opposite(sender), details.cancels);
+    const request = latest(sender, details.cancels) ?? listenOf(opposite(sender), details.cancels);
     if (request === undefined) return NOTHING;
     if (request.isCounted && !request.isCancelled) unanswered -= 1;
     request.isCancelled = true;
@@ -161,17 +164,14 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
   }
 
   function listenOf(asker: Direction, key: string): Open | undefined {
-    const request = openBy[asker].get(key);
+    const request = latest(asker, key);
     return request?.canonical === 'subscriptions/listen' ? request : undefined;
   }
 
   function openRound(request: Open, answer: Details): void {
     if (request.details.round === null || answer.round === null) return;
     const key = roundKey(request.canonical, request.details.round.params, answer.round.state);
-    const waiting = rounds.get(key) ?? [];
-    waiting.push({ place: request.place, keys: answer.round.keys });
-    rounds.set(key, waiting);
-    forgetOldest(rounds, maxOpen);
+    rounds.add(key, { place: request.place, keys: answer.round.keys });
   }
 
   function continuedRound(
@@ -180,15 +180,21 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
   ): { relation: 'round'; to: Place } | undefined {
     if (round === null || (round.state === 0 && round.keys.length === 0)) return undefined;
     const key = roundKey(canonical, round.params, round.state);
-    const waiting = rounds.get(key);
-    const at = waiting?.findIndex(({ keys }) => round.keys.every((name) => keys.includes(name))) ?? -1;
-    const [before] = waiting?.splice(at, at === -1 ? 0 : 1) ?? [];
-    if (waiting?.length === 0) rounds.delete(key);
-    return before === undefined ? undefined : { relation: 'round', to: before.place };
+    const before = rounds.under(key).find(({ keys }) => round.keys.every((name) => keys.includes(name)));
+    if (before === undefined) return undefined;
+    rounds.remove(key, before);
+    return { relation: 'round', to: before.place };
   }
 
-  function taskOf({ taskId }: Details): { relation: 'task'; to: Place } | undefined {
-    const began = taskId === null ? undefined : tasks.get(taskId);
+  function taskOf(
+    canonical: string,
+    { taskId }: Details,
+    sender: Direction,
+  ): { relation: 'task'; to: Place } | undefined {
+    if (taskId === null) return undefined;
+    // Who asked for the task asks about it; all else that names a task comes mostly from who runs it.
+    const asker = isAboutTask(canonical) ? sender : opposite(sender);
+    const began = tasksBy[asker].get(taskId) ?? tasksBy[opposite(asker)].get(taskId);
     return began === undefined ? undefined : { relation: 'task', to: began };
   }
 
@@ -198,6 +204,10 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
 function resultOutcome({ isToolError, resultType }: Details): Outcome {
   if (resultType === 'input_required') return 'input-required';
   return isToolError ? 'tool-error' : 'ok';
+}
+
+function isAboutTask(canonical: string): boolean {
+  return canonical.startsWith('tasks/');
 }
 
 function roundKey(canonical: string, params: number, state: number): string {

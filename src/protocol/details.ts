@@ -31,6 +31,8 @@ export type Details = {
   /** The `subscriptions/listen` request that a notification came for. */
   subscription: string | null;
   taskId: string | null;
+  /** True on a result that says its request goes on as the task `taskId`. */
+  beginsTask: boolean;
   /** On a retry and on an `input_required` result; on other 2026-07-28 requests with the params' fingerprint alone. */
   round: Round | null;
   resultType: string | null;
@@ -47,6 +49,7 @@ export const NO_DETAILS: Details = {
   cancels: null,
   subscription: null,
   taskId: null,
+  beginsTask: false,
   round: null,
   resultType: null,
   isToolError: false,
@@ -79,7 +82,8 @@ function readParam(bytes: Buffer, canonical: string, key: string, value: Span, d
       if (key === 'clientInfo') details.peer = peerOf(bytes, value);
       break;
     case 'notifications/progress':
-      if (key === 'progressToken' || key === 'token') details.progressToken = keyOf(bytes, value);
+      if (key === 'progressToken' || (key === 'token' && details.progressToken === null))
+        details.progressToken = keyOf(bytes, value);
       break;
     case 'notifications/cancelled':
       if (key === 'requestId' || (key === 'id' && details.cancels === null))
@@ -143,9 +147,11 @@ export function readResult(bytes: Buffer, result: Span): Details {
         break;
       case 'task':
         details.taskId = memberText(bytes, value, 'taskId');
+        details.beginsTask = details.taskId !== null;
         break;
     }
   });
+  if (details.resultType === 'task') details.beginsTask = details.taskId !== null;
   if (details.resultType === 'input_required') details.round = readRound(bytes, result, 'inputRequests');
   return details;
 }

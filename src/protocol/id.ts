@@ -13,6 +13,7 @@ export type Id = { type: IdType; text: string; key: string };
 export type IdProblem = 'id-null' | 'id-fractional' | 'id-not-scalar';
 
 const PLAIN_INTEGER = /^(?:0|-?[1-9]\d*)$/;
+const MAX_ZEROS = 1000;
 
 /** Reads the value at `span` as an id, or says why it is none. */
 export function readId(bytes: Buffer, span: Span): Id | IdProblem {
@@ -29,6 +30,16 @@ export function readId(bytes: Buffer, span: Span): Id | IdProblem {
 
 /** `1.0`, `1E3` and `-0` are integers too: their value in plain digits, or undefined for a true fraction. */
 function integerText(text: string): string | undefined {
-  const value = Number(text);
-  return Number.isInteger(value) && Math.abs(value) < 1e21 ? BigInt(value).toString() : undefined;
+  const [mantissa = '', power = '0'] = text.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const digits = (whole + fraction).replace(/^-?0*/, '');
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  if (end === 0) return '0';
+
+  const zeros = Number(power) - fraction.length + digits.length - end;
+  if (zeros < 0) return undefined;
+  const sign = text.startsWith('-') ? '-' : '';
+  // The power of a hostile id is not written out: `1e999999999` would be a gigabyte.
+  return sign + digits.slice(0, end) + (zeros > MAX_ZEROS ? `e${zeros}` : '0'.repeat(zeros));
 }

@@ -2,14 +2,14 @@
  * One line that says what a message is: `tools/call echo`, `result 3 lines of text`, `error -32601 Method not found`.
  * The text comes from the wire: whoever shows it must escape it first.
  */
-import { eachElement, membersOf, type Span, skipSpace, sourceText, typeAt } from './json.ts';
+import { eachElement, membersOf, type Span, skipSpace, sourceText, stringText, typeAt } from './json.ts';
 import type { Message } from './message.ts';
 import { problemText } from './problems.ts';
 
 type Json = Record<string, unknown>;
 
-/** Larger bodies are labelled by their size: a label is not worth building their value. */
-const MAX_PARSED_BYTES = 1024 * 1024;
+/** The label of a larger body leaves its content out: it is not worth building the value. */
+const MAX_BODY_BYTES = 1024 * 1024;
 
 /** `payload` is the frame's and `n` the message's number inside it. `asked` is the method that an answer answers. */
 export function labelOf(message: Message, payload: Buffer, n: number, asked: string | null): string {
@@ -31,13 +31,10 @@ export function labelOf(message: Message, payload: Buffer, n: number, asked: str
 
 /** The source text of the part of a message that carries its meaning: params, result or error, else all of it. */
 export function bodyText(message: Message, payload: Buffer, n: number): string {
-  const envelope = envelopeOf(payload, n);
-  const span =
-    message.kind === 'invalid'
-      ? undefined
-      : (envelope?.get('params') ?? envelope?.get('result') ?? envelope?.get('error'));
-  if (span !== undefined) return sourceText(payload, span);
-  return message.kind === 'invalid' ? payload.toString('utf8') : '';
+  if (message.kind === 'invalid') return payload.toString('utf8');
+  const isAnswer = message.kind === 'result' || message.kind === 'error';
+  const span = envelopeOf(payload, n)?.get(isAnswer ? message.kind : 'params');
+  return span === undefined ? '' : sourceText(payload, span);
 }
 
 function joinWords(...words: string[]): string {
@@ -55,11 +52,11 @@ function callText(message: Message, payload: Buffer, n: number): string {
     case 'initialize':
       return joinWords(details.protocolVersion ?? '', peerText(details.peer));
     case 'notifications/progress':
-      return progressText(bodyOf(payload, n, 'params'));
+      return progressText(payload, paramsOf(payload, n));
     case 'notifications/message':
-      return logText(bodyOf(payload, n, 'params'));
+      return logText(payload, paramsOf(payload, n));
     case 'notifications/cancelled':
-      return cancelText(bodyOf(payload, n, 'params'));
+      return cancelText(payload, paramsOf(payload, n));
     case 'elicitation/create':
       return textOf(bodyOf(payload, n, 'params')?.['message']);
     default:
@@ -71,26 +68,29 @@ function peerText(peer: { name: string; version: string | null } | null): string
   return peer === null ? '' : joinWords(peer.name, peer.version ?? '');
 }
 
-function progressText(params: Json | undefined): string {
+/** Parameters that are shown as they are written: exact numbers, and no value too odd or too deep to turn to text. */
+type Params = ReadonlyMap<string, Span>;
+
+function progressText(payload: Buffer, params: Params): string {
   // Older texts put the figures into `value`.
-  const figures = isObject(params?.['value']) ? params['value'] : params;
-  const { progress, total, message } = figures ?? {};
-  const amount = progress === undefined ? '' : `${progress}${total === undefined ? '' : `/${total}`}`;
-  return joinWords(amount, textOf(message));
+  const value = params.get('value');
+  const figures: Params = value?.type === 'object' ? membersOf(payload, value) : params;
+  const amount = writtenText(payload, figures.get('progress'));
+  const total = writtenText(payload, figures.get('total'));
+  const isPart = amount !== '' && total !== '';
+  return joinWords(isPart ? `${amount}/${total}` : amount, stringOf(payload, figures.get('message')));
 }
 
-function logText(params: Json | undefined): string {
-  const { level, data, message } = params ?? {};
-  const content = data ?? message;
-  return joinWords(
-    `${textOf(level)}:`,
-    typeof content === 'string' ? content : (JSON.stringify(content) ?? ''),
-  );
+function logText(payload: Buffer, params: Params): string {
+  const level = stringOf(payload, params.get('level'));
+  const data = params.get('data');
+  const content = data === undefined || data.type === 'null' ? params.get('message') : data;
+  return joinWords(level === '' ? '' : `${level}:`, writtenText(payload, content));
 }
 
-function cancelText(params: Json | undefined): string {
-  const { requestId, id, reason } = params ?? {};
-  return joinWords(String(requestId ?? id ?? ''), textOf(reason));
+function cancelText(payload: Buffer, params: Params): string {
+  const request = params.get('requestId') ?? params.get('id');
+  return joinWords(writtenText(payload, request), stringOf(payload, params.get('reason')));
 }
 
 function errorText(error: Json | undefined): string {
@@ -112,8 +112,7 @@ const LISTS: readonly [member: string, noun: string][] = [
 function resultText(result: Json | undefined, asked: string | null): string {
   if (result === undefined) return '';
   const { content, isError, resultType, serverInfo, protocolVersion, action } = result;
-  if (resultType === 'input_required')
-    return `input required: ${Object.keys(result['inputRequests'] ?? {}).join(', ')}`;
+  if (resultType === 'input_required') return inputText(result['inputRequests']);
   if (isObject(serverInfo))
     return joinWords(textOf(protocolVersion), textOf(serverInfo['name']), textOf(serverInfo['version']));
   if (content !== undefined) return joinWords(isError === true ? 'tool error:' : '', contentText(content));
@@ -129,12 +128,17 @@ function resultText(result: Json | undefined, asked: string | null): string {
   return isEmpty ? (asked === null || asked === 'ping' ? '' : 'empty') : '';
 }
 
+function inputText(inputRequests: unknown): string {
+  const names = isObject(inputRequests) ? Object.keys(inputRequests) : [];
+  return names.length === 0 ? 'input required' : `input required: ${names.join(', ')}`;
+}
+
 /** `3 lines of text`, `1 line of text, 1 image`. Sampling results have one content block instead of a list. */
 function contentText(content: unknown): string {
   const blocks = (Array.isArray(content) ? content : [content]).filter(isObject);
   const counts = new Map<string, number>();
   for (const block of blocks) {
-    const type = textOf(block['type']);
+    const type = textOf(block['type']) || 'block';
     const amount = type === 'text' ? textOf(block['text']).split('\n').length : 1;
     counts.set(type, (counts.get(type) ?? 0) + amount);
   }
@@ -160,10 +164,29 @@ function envelopeOf(payload: Buffer, n: number): Map<string, Span> | undefined {
   return element?.type === 'object' ? membersOf(payload, element) : undefined;
 }
 
-function bodyOf(payload: Buffer, n: number, member: string): Json | undefined {
+function bodyOf(payload: Buffer, n: number, member: 'params' | 'result' | 'error'): Json | undefined {
+  const span = bodySpan(payload, n, member);
+  return span === undefined ? undefined : (JSON.parse(sourceText(payload, span)) as Json);
+}
+
+function paramsOf(payload: Buffer, n: number): Params {
+  const span = bodySpan(payload, n, 'params');
+  return span === undefined ? new Map() : membersOf(payload, span);
+}
+
+function bodySpan(payload: Buffer, n: number, member: 'params' | 'result' | 'error'): Span | undefined {
   const span = envelopeOf(payload, n)?.get(member);
-  if (span?.type !== 'object' || span.end - span.start > MAX_PARSED_BYTES) return undefined;
-  return JSON.parse(sourceText(payload, span)) as Json;
+  return span?.type === 'object' && span.end - span.start <= MAX_BODY_BYTES ? span : undefined;
+}
+
+/** A string's text, and any other value as it is written. */
+function writtenText(payload: Buffer, span: Span | undefined): string {
+  if (span === undefined) return '';
+  return span.type === 'string' ? stringText(payload, span) : sourceText(payload, span);
+}
+
+function stringOf(payload: Buffer, span: Span | undefined): string {
+  return span?.type === 'string' ? stringText(payload, span) : '';
 }
 
 function isObject(value: unknown): value is Json {

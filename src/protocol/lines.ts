@@ -50,8 +50,6 @@ export function createLineSplitter(options: {
   let lastAt = 0;
   /** True until the first line that is not blank has been seen. */
   let isStart = true;
-  /** Whether the line in progress may belong to an LSP header block. */
-  let mayBeHeader = true;
   /** After a gap that ended inside a line: everything up to the next line end is part of what was lost. */
   let isResyncing = false;
   let lspLength: number | undefined;
@@ -75,7 +73,7 @@ export function createLineSplitter(options: {
       if (isResyncing) {
         isResyncing = end === -1;
         onSkip(to - from + (end === -1 ? 0 : 1));
-      } else if (end !== -1 && size === 0 && !mayBeHeader && to - from <= maxBytes) {
+      } else if (end !== -1 && size === 0 && !isStart && !isInLspHeader && to - from <= maxBytes) {
         // By far the most lines: whole in one chunk, and certainly no LSP header.
         size = to - from;
         keptBytes = size;
@@ -110,12 +108,13 @@ export function createLineSplitter(options: {
   function finishLine(): void {
     const endsWithCr = keptBytes === size && fragments.at(-1)?.at(-1) === CR;
     if (endsWithCr) dropLastByte();
-    const header = mayBeHeader ? lspHeader() : undefined;
-    mayBeHeader = isStart || isInLspHeader;
+    const header = isStart || isInLspHeader ? lspHeader() : undefined;
     give(joined(), endsWithCr ? '\r\n' : '\n', header ?? 'line');
     if (header === 'lsp-header' && !isInLspHeader && lspLength !== undefined) {
       lspBodyLeft = lspLength;
       lspLength = undefined;
+      // No body follows, so the next header does.
+      if (lspBodyLeft === 0) isStart = true;
     }
   }
 
@@ -146,11 +145,8 @@ export function createLineSplitter(options: {
     fragments = [];
     keptBytes = 0;
     size = 0;
-    if (part === 'lsp-body') {
-      // What follows must be a header again, not a line.
-      isStart = true;
-      mayBeHeader = true;
-    }
+    // What follows a body must be a header again, not a line.
+    if (part === 'lsp-body') isStart = true;
     onFrame(frame);
   }
 
@@ -170,7 +166,7 @@ export function createLineSplitter(options: {
 
   function gap(endsInsideLine: boolean): boolean {
     const beganInsideLine = size > 0 || isResyncing;
-    if (size > 0) give(joined(), '', 'line', true);
+    if (size > 0) give(joined(), '', lspBodyLeft > 0 ? 'lsp-body' : 'line', true);
     lspBodyLeft = 0;
     isInLspHeader = false;
     lspLength = undefined;
