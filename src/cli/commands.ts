@@ -23,18 +23,18 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
     .version(VERSION)
     .alias({ h: 'help', v: 'version' })
     .wrap(Math.min(100, process.stdout.columns || 100))
-    // A `fail` handler that only prints would let the command run all the same.
-    .fail(false);
-  try {
-    await parser.parseAsync([...argv]);
-  } catch (error) {
-    throw isUsageError(error) ? new TapedeckError('usage', withHelpHint(error.message, argv)) : error;
-  }
+    // Thrown, not printed: yargs would otherwise run the command all the same.
+    .fail((message, error) => {
+      throw isCommandsOwn(error)
+        ? error
+        : new TapedeckError('usage', withHelpHint(message ?? error.message, argv));
+    });
+  await parser.parseAsync([...argv]);
 }
 
-/** yargs throws plain errors of this name for what it cannot accept. */
-function isUsageError(error: unknown): error is Error {
-  return error instanceof Error && error.name === 'YError';
+/** What a command threw; for a command line that yargs cannot accept there is no error, or one of its own. */
+function isCommandsOwn(error: Error | undefined): boolean {
+  return error !== undefined && error.name !== 'YError';
 }
 
 function withHelpHint(message: string, argv: readonly string[]): string {

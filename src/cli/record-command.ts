@@ -4,7 +4,7 @@ import { TapedeckError } from '../errors.ts';
 import { checkRecordOptions, type RawRecordOptions, RECORD_OPTIONS } from './record-options.ts';
 
 export const recordCommand: CommandModule<object, RawRecordOptions> = {
-  command: 'record',
+  command: 'record [command..]',
   describe: 'Stand between a client and a stdio server, and record what passes',
   builder: (args: Argv) =>
     args
@@ -24,10 +24,10 @@ export const recordCommand: CommandModule<object, RawRecordOptions> = {
         'Exits with the server’s exit code, or dies by its signal; 127 if the command cannot be found.',
       ) as Argv<RawRecordOptions>,
   async handler(argv) {
-    const words = argv as RawRecordOptions & { '--'?: string[]; _: (string | number)[] };
+    const words = argv as RawRecordOptions & { '--'?: string[]; command?: string[] };
     const [command, ...args] = words['--'] ?? [];
-    const stray = words._.slice(1);
-    if (command === undefined || stray.length > 0) throw missingDashes(stray.map(String));
+    const stray = words.command ?? [];
+    if (command === undefined || stray.length > 0) throw missingDashes(stray);
     const { record } = await import('./record.ts');
     await record({ options: checkRecordOptions(argv), command, args });
   },

@@ -92,7 +92,7 @@ function* messageBlock(
   const { colors, width } = look;
   const isFromClient = directionOf(frame.channel) === 'client-to-server';
   const arrow = isFromClient ? colors.cyan('→') : colors.green('←');
-  const status = statusOf(row, unanswered);
+  const status = clip(statusOf(row, unanswered), Math.floor((width - INDENT) / 2));
   const room = width - INDENT - (status === '' ? 0 : widthOf(status) + 2);
   const label = clip(escapeText(labelOf(message, frame.payload, row.n, row.askedMethod)), room);
   const paint = painterOf(colors, row, status);

@@ -14,7 +14,7 @@
 import type { Details } from './details.ts';
 import { type Direction, opposite } from './frame.ts';
 import type { Id } from './id.ts';
-import type { Message } from './message.ts';
+import type { InvalidMessage, Message } from './message.ts';
 import type { Remark } from './problems.ts';
 import { createWaiting, type Waiting } from './waiting.ts';
 
@@ -81,10 +81,16 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
       case 'error':
         return message.id === null ? NOTHING : addAnswer(message.id, sender, at, message.details, 'error');
       case 'invalid':
-        // The other side may still answer it, and that answer should not look lost.
-        if (message.id === null || message.canonical === null) return NOTHING;
-        return addRequest(message.id, message.canonical, message.details, sender, place, at, false);
+        return addInvalid(message, sender, place, at);
     }
+  }
+
+  /** Malformed, yet the other side may have acted on it: a call may be answered, an answer ends its request. */
+  function addInvalid(message: InvalidMessage, sender: Direction, place: Place, at: number): Correlation {
+    const { id, canonical, details, isAnswer } = message;
+    if (id === null) return NOTHING;
+    if (isAnswer) return addAnswer(id, sender, at, details, 'error');
+    return canonical === null ? NOTHING : addRequest(id, canonical, details, sender, place, at, false);
   }
 
   function addRequest(

@@ -21,13 +21,14 @@ export type NotificationMessage = Common & { kind: 'notification'; method: strin
 export type ResultMessage = Common & { kind: 'result'; id: Id };
 /** `code` is null where the error object has no integer code. An error may lack an id (it then names no request). */
 export type ErrorMessage = Common & { kind: 'error'; id: Id | null; code: number | null };
-/** `id` and `method` are what could still be read. */
+/** `id` and `method` are what could still be read. `isAnswer`: there is a `result` or an `error`. */
 export type InvalidMessage = Common & {
   kind: 'invalid';
   reason: InvalidReason;
   id: Id | null;
   method: string | null;
   canonical: string | null;
+  isAnswer: boolean;
 };
 
 export type Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | InvalidMessage;
@@ -107,7 +108,8 @@ function classify(payload: Buffer, envelope: Envelope, remarks: readonly Remark[
   const reason = whyInvalid(payload, envelope, id);
   if (reason !== undefined) {
     const known = typeof id === 'object' ? id : null;
-    return { kind: 'invalid', reason, id: known, method, canonical, details, remarks };
+    const isAnswer = result !== undefined || error !== undefined;
+    return { kind: 'invalid', reason, id: known, method, canonical, isAnswer, details, remarks };
   }
   if (method !== null && canonical !== null) {
     if (typeof id === 'object') return { kind: 'request', id, method, canonical, details, remarks };
@@ -163,5 +165,6 @@ function readError(
 
 /** A message that could not be read at all. */
 export function invalid(reason: InvalidReason, remarks: readonly Remark[] = []): InvalidMessage {
-  return { kind: 'invalid', reason, id: null, method: null, canonical: null, details: NO_DETAILS, remarks };
+  const unknown = { id: null, method: null, canonical: null, isAnswer: false, details: NO_DETAILS };
+  return { kind: 'invalid', reason, ...unknown, remarks };
 }

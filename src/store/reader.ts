@@ -144,9 +144,13 @@ export function* eachFrame(store: Store, session: SessionRow): Generator<StoredF
   const complete = prepareCompletion(store, session.number);
   const messages = createMessageCursor(store, session.number);
   let lastSeq = 0;
-  for (const row of rows) {
-    lastSeq = row.seq;
-    yield { ...complete(row), messages: messages.take(row.seq) };
+  try {
+    for (const row of rows) {
+      lastSeq = row.seq;
+      yield { ...complete(row), messages: messages.take(row.seq) };
+    }
+  } finally {
+    messages.close();
   }
   yield* unfinishedFrames(store, session.number, lastSeq);
 }
@@ -177,7 +181,10 @@ function prepareCompletion(store: Store, session: number): (row: FrameRow) => Ba
 }
 
 /** Walks the messages in step with the frames. */
-function createMessageCursor(store: Store, session: number): { take(seq: number): MessageRow[] } {
+function createMessageCursor(
+  store: Store,
+  session: number,
+): { take(seq: number): MessageRow[]; close(): void } {
   const rows = store
     .prepare<[number], MessageRow>(
       `SELECT m.seq, m.n, m.kind, m.id_type AS idType, m.id, m.method, m.relation, m.to_seq AS toSeq, m.latency,
@@ -197,6 +204,7 @@ function createMessageCursor(store: Store, session: number): { take(seq: number)
       }
       return taken;
     },
+    close: () => void rows.return?.(),
   };
 }
 

@@ -514,3 +514,14 @@ test('only requests without an answer and without a cancellation are unanswered'
   client({ id: 1, error: ERROR });
   expect(unanswered()).toBe(1);
 });
+
+test('an answer that is malformed still ends the request it names, as an error', () => {
+  const talk = createTalk();
+  const { place } = talk.client({ id: 1, method: 'ping' });
+  expect(talk.server({ id: 1, result: {}, error: {} })).toMatchObject({
+    relation: 'reply',
+    to: place,
+    outcome: 'error',
+  });
+  expect(talk.unanswered()).toBe(0);
+});

@@ -1,0 +1,87 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
+
+const COMMANDS = ['record', 'list', 'show', 'reindex'];
+
+test.each(COMMANDS)('%s --help has a description, its options and examples', async (command) => {
+  const { code, stdout } = await tapedeck([command, '--help']).ended;
+  expect(code).toBe(0);
+  expect(stdout.toString()).toMatch(/Options:/);
+  expect(stdout.toString()).toMatch(new RegExp(`Examples:\\s+tapedeck ${command}`));
+});
+
+test('--help lists every command, --version says which this is', async () => {
+  const { stdout } = await tapedeck(['--help']).ended;
+  for (const command of COMMANDS) expect(stdout.toString()).toContain(`tapedeck ${command}`);
+  const { stdout: version } = await tapedeck(['--version']).ended;
+  expect(version.toString()).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+/** Where a command line goes wrong, and what is said about it. `MARK` would be made by the server if it ran. */
+const WRONG: [argv: string[], complaint: RegExp][] = [
+  [[], /Expected a command\. See: tapedeck --help/],
+  [['recrod'], /Did you mean record\?.*See: tapedeck .*--help/],
+  [['record'], /Expected the server’s command after `--`/],
+  [['record', '--'], /Expected the server’s command after `--`/],
+  [
+    ['record', 'npx', 'server'],
+    /Expected `--` before the server’s command, got `npx server`\. Try: tapedeck record -- npx server/,
+  ],
+  [['record', '--colour', '--', 'node', 'MARK'], /Unknown argument: colour\. See: tapedeck record --help/],
+  [['record', '--label', 'nokey', '--', 'node', 'MARK'], /Expected `--label key=value`, got `nokey`/],
+  [
+    ['record', '--max-frame', 'much', '--', 'node', 'MARK'],
+    /Expected a size after `--max-frame`, got `much`\. Examples: 512kb/,
+  ],
+  [['record', '--max-queue=0', '--', 'node', 'MARK'], /Expected a size after `--max-queue`, got `0`/],
+  [['record', '--name', '', '--', 'node', 'MARK'], /Expected a value after `--name`/],
+  [['record', '--name', '--', 'node', 'MARK'], /Not enough arguments following: name/],
+  [['list', '--jsn'], /Unknown argument: jsn\. See: tapedeck list --help/],
+  [['list', 'extra'], /Unknown (?:argument|command): extra/],
+  [
+    ['show', '--db', '/nowhere/at/all.db'],
+    /There is no store at \/nowhere\/at\/all\.db yet\. Record something first/,
+  ],
+];
+
+test.each(WRONG)('tapedeck %j is one clear line, exit 2, and nothing runs', async (argv, complaint) => {
+  const marker = join(tempFolder(), 'mark.js');
+  const { code, stdout, stderr } = await tapedeck(argv.map((word) => (word === 'MARK' ? marker : word)))
+    .ended;
+  expect({ code, stdout: stdout.toString() }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(complaint);
+  expect(stderr).toMatch(/^tapedeck: [^\n]*\n$/);
+});
+
+test('wrong options start no server', async () => {
+  const marker = join(tempFolder(), 'ran');
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '')`;
+  const bad = ['--db', tempStore(), '--max-frame', 'x', '--', process.execPath, '-e', script];
+  expect((await tapedeck(['record', ...bad]).ended).code).toBe(2);
+  expect(existsSync(marker)).toBe(false);
+  const good = ['--db', tempStore(), '--', process.execPath, '-e', script];
+  expect((await tapedeck(['record', ...good]).ended).code).toBe(0);
+  expect(existsSync(marker)).toBe(true);
+});
+
+test('the store is named by --db, else by TAPEDECK_DB', async () => {
+  const [byOption, byEnvironment] = [tempStore(), tempStore()];
+  const env = { TAPEDECK_DB: byEnvironment };
+  await tapedeck(['record', '--', process.execPath, '-e', ''], { env }).ended;
+  await tapedeck(['record', '--db', byOption, '--', process.execPath, '-e', ''], { env }).ended;
+  expect([existsSync(byOption), existsSync(byEnvironment)]).toEqual([true, true]);
+  const { stdout } = await tapedeck(['list', '--json'], { env }).ended;
+  expect(stdout.toString().split('\n')).toHaveLength(2);
+});
+
+test('the store is else in the platform’s data folder', async () => {
+  const home = tempFolder();
+  const env = { HOME: home, XDG_DATA_HOME: join(home, 'data'), LOCALAPPDATA: home, TAPEDECK_DB: '' };
+  await tapedeck(['record', '--', process.execPath, '-e', ''], { env }).ended;
+  const { stdout } = await tapedeck(['list', '--json'], { env }).ended;
+  expect(stdout.toString().split('\n')).toHaveLength(2);
+  if (process.platform === 'linux')
+    expect(existsSync(join(home, 'data', 'tapedeck', 'recordings.db'))).toBe(true);
+});
