@@ -3,10 +3,13 @@
  * killed, and when a better parser rebuilds it. It may lag behind the frames; `session.indexed` says how far it is.
  */
 import { createConversation, type Facts, type IndexedMessage } from '../protocol/conversation.ts';
+import type { Frame } from '../protocol/frame.ts';
 import type { Store } from './open.ts';
 import { prepareFramesAfter } from './reader.ts';
 
 export type Indexer = {
+  /** Frames that were stored just now: while they are at hand they need not be read back. Kept until they are indexed. */
+  remember(frames: readonly Frame[], firstSeq: number): void;
   /** Indexes what is not indexed yet, for about `maxMs` milliseconds, in one transaction. True: nothing is left. */
   advance(maxMs: number): boolean;
 };
@@ -21,17 +24,25 @@ export function createIndexer(store: Store, session: number): Indexer {
   const insert = prepareMessageInsert(store, session);
   const update = prepareFactsUpdate(store, session);
   let indexed = 0;
+  let recent: { frames: readonly Frame[]; firstSeq: number } = { frames: [], firstSeq: 1 };
+
+  function nextFrames(after: number): readonly NumberedFrame[] {
+    const from = after + 1 - recent.firstSeq;
+    if (from < 0 || from >= recent.frames.length) return framesAfter(after);
+    const some = recent.frames.slice(from, from + FRAMES_AT_ONCE);
+    return some.map((frame, i) => ({ ...frame, seq: after + 1 + i }));
+  }
 
   function indexSome(maxMs: number): { upTo: number; isDone: boolean } {
     const deadline = performance.now() + maxMs;
     let upTo = indexed;
     for (;;) {
-      const frames = framesAfter(upTo);
+      const frames = nextFrames(upTo);
       for (const frame of frames) {
         for (const message of conversation.add(frame, frame.seq)) insert(message);
         upTo = frame.seq;
       }
-      const isDone = frames.length < FRAMES_AT_ONCE;
+      const isDone = frames.length === 0;
       if (!isDone && performance.now() < deadline) continue;
       if (upTo > indexed) update(conversation.facts(), upTo);
       return { upTo, isDone };
@@ -40,13 +51,19 @@ export function createIndexer(store: Store, session: number): Indexer {
   const advance = store.transaction(indexSome).immediate;
 
   return {
+    remember(frames, firstSeq) {
+      if (frames.length > 0) recent = { frames, firstSeq };
+    },
     advance(maxMs) {
       const { upTo, isDone } = advance(maxMs);
       indexed = upTo;
+      if (isDone) recent = { frames: [], firstSeq: 1 };
       return isDone;
     },
   };
 }
+
+type NumberedFrame = Frame & { seq: number };
 
 /** Rebuilds a session's index from nothing, in one transaction. */
 export function reindexSession(store: Store, session: number): void {

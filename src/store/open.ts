@@ -13,6 +13,8 @@ const APPLICATION_ID = 0x7470646b;
 const OLDEST_SQLITE = [3, 51, 3] as const;
 /** Rows of 1 to 4 KB pack well into pages of this size; measured against 4096. */
 const PAGE_SIZE = 8192;
+/** A writer appends and hardly reads: more than this only makes a recorder larger. */
+const CACHE_KIB = 4096;
 const BUSY_TIMEOUT_MS = 2000;
 /** The WAL is carried over into the store when it has grown to this, and then cut back to it. */
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
@@ -35,6 +37,7 @@ export function openStore(file: string, options: OpenOptions = {}): Store {
   try {
     prepare(store, file, options.migrations ?? MIGRATIONS);
     store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
+    store.pragma(`cache_size = -${CACHE_KIB}`);
     store.pragma(`wal_autocheckpoint = ${WAL_KEPT_BYTES / PAGE_SIZE}`);
     store.pragma(`journal_size_limit = ${WAL_KEPT_BYTES}`);
     return store;

@@ -53,6 +53,8 @@ export type Recorder = {
 
 /** The writer reports at least every two seconds while it closes; if it stays silent longer, it is stuck. */
 const CLOSE_TIMEOUT_MS = 15_000;
+/** The writer's objects die young: a larger nursery would only make every recorder larger. */
+const YOUNG_MB = 16;
 const LF = 0x0a;
 
 type Deferred<T> = { promise: Promise<T>; resolve: (value: T) => void };
@@ -60,7 +62,10 @@ type Deferred<T> = { promise: Promise<T>; resolve: (value: T) => void };
 export function openRecorder(options: RecorderOptions): Recorder {
   const { file, durable, maxFrameBytes, session, maxQueueBytes, isStrict } = options;
   const workerData: WorkerStart = { file, durable, maxFrameBytes, session };
-  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData });
+  const worker = new Worker(new URL('./worker.js', import.meta.url), {
+    workerData,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+  });
   const dropped: Loss = { frames: 0, bytes: 0 };
   let queued = 0;
   let isDead = false;

@@ -124,6 +124,7 @@ function tryCommit(held: ReturnType<typeof ingest.held>): boolean {
     onTrouble(error);
     return false;
   }
+  indexer?.remember(ingest.frames(), ingest.firstSeq());
   ingest.confirm();
   return true;
 }

@@ -1,5 +1,6 @@
 // A raw client over stdio: newline-delimited calls, answers matched by id, nothing else that could cost time.
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 
 /** Starts `command`; resolves after the answer to initialize, with the time that took in milliseconds. */
 export async function startClient([command, ...args], env = {}) {
@@ -36,7 +37,11 @@ export async function startClient([command, ...args], env = {}) {
     child.stdin.end();
     return exited;
   };
-  return { pid: child.pid, startMs, call, close };
+  const memoryMb = (field) => {
+    const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+    return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)[1]) / 1024;
+  };
+  return { startMs, call, close, memoryMb };
 }
 
 /** Calls the tool `echo` `count` times, `inFlight` at once. Resolves with each call's round trip in milliseconds. */

@@ -1,4 +1,5 @@
 // The stdio rows: direct, a bare relay, a relay with tee, tapedeck; in turn, several rounds, in one run.
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { callEcho, startClient } from './client.js';
 import { format, median, percentile, ratioRow } from './figures.js';
@@ -70,4 +71,23 @@ export function absoluteRows(results) {
     'calls/s, 64 in flight': format(median(rate)),
     'first answer ms': format(median(start)),
   }));
+}
+
+/** Frames that tapedeck forwarded but did not store, over all its sessions: a fast recorder that drops proves nothing. */
+export function lossOf(folder) {
+  const bin = join(here, '../../bin/tapedeck.js');
+  const { stdout } = spawnSync(process.execPath, [
+    bin,
+    'list',
+    '--json',
+    '--limit',
+    '0',
+    '--db',
+    join(folder, 'bench.db'),
+  ]);
+  const sessions = String(stdout)
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+  return sessions.reduce((sum, { dropped }) => sum + dropped, 0);
 }
