@@ -111,8 +111,8 @@ function* payloadBlock(text: string, width: number, maxLines: number): Generator
   const { lines, rest } = fold(escapeText(shown), width, maxLines);
   const missing = text.length - shown.length + rest.length;
   if (missing > 0) {
-    const more = ` … ${formatSize(missing)} more`;
-    lines.push(clip(`${clip(lines.pop() ?? '', width - more.length)}${more}`, width));
+    const more = ` ${formatSize(missing)} more`;
+    lines.push(clip(`${lines.pop() ?? ''}…`, width - more.length) + more);
   }
   yield* lines;
 }
