@@ -42,7 +42,9 @@ export function fold(text: string, width: number, maxLines: number): { lines: st
   let rest = text;
   while (rest.length > 0 && lines.length < maxLines) {
     // A line never needs more characters than this; cutting first keeps a long text from being measured whole.
-    const line = takeColumns(rest.slice(0, width * 16), width);
+    const some = rest.slice(0, width * 16);
+    // Where not even one character fits, the fold must advance all the same.
+    const line = takeColumns(some, width) || takeColumns(some, 2) || some;
     lines.push(line);
     rest = rest.slice(line.length);
   }
@@ -51,16 +53,15 @@ export function fold(text: string, width: number, maxLines: number): { lines: st
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** The longest beginning of at most `width` columns; at least one character, so that folding always advances. */
+/** The longest beginning of at most `width` columns. */
 function takeColumns(text: string, width: number): string {
-  if (PLAIN.test(text)) return text.slice(0, Math.max(1, width));
+  if (PLAIN.test(text)) return text.slice(0, Math.max(0, width));
   let columns = 0;
   let end = 0;
   for (const { segment } of segmenter.segment(text)) {
     columns += stringWidth(segment);
-    if (columns > width && end > 0) break;
+    if (columns > width) break;
     end += segment.length;
-    if (columns >= width) break;
   }
   return text.slice(0, end);
 }
