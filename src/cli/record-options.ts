@@ -22,7 +22,7 @@ export const RECORD_OPTIONS = {
     type: 'string',
     describe: 'Record at most this much of one line (default 256mb); it is forwarded whole',
   },
-  'max-queue': { type: 'string', describe: 'Memory for what waits to be stored (default 64mb)' },
+  'max-queue': { type: 'string', describe: 'Memory for what waits to be stored (default 256mb)' },
 } as const;
 
 export type RecordOptions = {
@@ -74,7 +74,7 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     isStrict: raw.strict ?? false,
     durable: raw.durable ?? false,
     maxFrameBytes: readSize('--max-frame', raw['max-frame'] ?? '256mb'),
-    maxQueueBytes: readSize('--max-queue', raw['max-queue'] ?? '64mb'),
+    maxQueueBytes: readSize('--max-queue', raw['max-queue'] ?? '256mb'),
   };
 }
 

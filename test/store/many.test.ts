@@ -4,7 +4,6 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import {
   isRunning,
-  latestSession,
   listSessions,
   payloadOf,
   record,
@@ -44,30 +43,29 @@ test('after kill -9 at any moment everything forwarded 100 ms before is stored a
   const kills = 50;
   let killsWithSomethingDue = 0;
   for (let i = 0; i < kills; i += 1) {
-    const { child, stdout, ended } = record(db, ['numbered.js']);
+    const name = `kill-${i}`;
+    const { child, stdout, ended } = record(db, ['numbered.js'], ['--name', name]);
     await until('lines flow', () => stdout().length > 2000);
     await new Promise((resolve) => setTimeout(resolve, Math.random() * 300));
     const killedAt = (performance.timeOrigin + performance.now()) * 1000;
     child.kill('SIGKILL');
     const { stdout: forwarded } = await ended;
+    const lines = forwarded.toString().split('\n').slice(0, -1);
+    const due = lines.map((text) => numberOf({ text })).filter(({ at }) => at < killedAt - 100_000).length;
+    // Killed within its first 100 ms, a recorder may not have had the time to open the store.
+    const session = (await listSessions(db).catch(() => [])).find((row) => row.name === name);
+    expect(due === 0 || session !== undefined).toBe(true);
+    if (session === undefined) continue;
 
-    const session = await latestSession(db);
     expect(session).toMatchObject({ endReason: 'cut-off', endedAt: null });
-    const stored = (await showFrames(db)).filter((frame) => frame.messages.length > 0).map(numberOf);
+    const stored = (await showFrames(db, name)).filter((frame) => frame.messages.length > 0).map(numberOf);
     expect(stored.map(({ n }) => n)).toEqual(stored.map((_, index) => index));
-    const seen = forwarded
-      .toString()
-      .split('\n')
-      .slice(0, -1)
-      .map((text) => numberOf({ text }));
-    const due = seen.filter(({ at }) => at < killedAt - 100_000).length;
     expect(stored.length).toBeGreaterThanOrEqual(due);
     if (due > 0) killsWithSomethingDue += 1;
   }
   expect(killsWithSomethingDue).toBeGreaterThan(kills / 4);
   const store = new Database(db);
   expect(store.pragma('integrity_check', { simple: true })).toBe('ok');
-  expect(store.prepare('SELECT count(*) FROM session').pluck().get()).toBe(kills);
   store.close();
 }, 300_000);
 
