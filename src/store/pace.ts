@@ -4,7 +4,7 @@
  * costs it little more than the storing of its frames.
  */
 
-const SHARE = 0.05;
+const SHARE = 0.02;
 const MAX_CREDIT_MS = 20;
 /** Without traffic for so long, nobody is disturbed. */
 const QUIET_AFTER_MS = 20;
@@ -15,7 +15,7 @@ const LEAST_CREDIT_MS = 5;
 export type Pace = {
   onTraffic(now: number): void;
   onWorked(began: number, ended: number): void;
-  /** Milliseconds until the next slice may begin. */
+  /** Whole milliseconds until the next slice may begin. */
   waitMs(now: number): number;
   /** How long a slice that begins now may take. */
   sliceMs(now: number): number;
@@ -45,7 +45,7 @@ export function createPace(): Pace {
       if (credit >= LEAST_CREDIT_MS) return 0;
       const untilCredit = (LEAST_CREDIT_MS - credit) / SHARE;
       const untilQuiet = Math.max(0, lastTraffic + QUIET_AFTER_MS - now);
-      return Math.min(untilCredit, untilQuiet);
+      return Math.ceil(Math.min(untilCredit, untilQuiet));
     },
     sliceMs(now) {
       addCredit(now);
