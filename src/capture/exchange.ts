@@ -10,7 +10,6 @@ import { now } from './clock.ts';
 import type { Origins } from './edits.ts';
 import {
   findFramingProblem,
-  hasHeader,
   isBodyless,
   isBodyUnexpected,
   pairs,
@@ -26,6 +25,8 @@ export type ExchangeContext = {
   originRule: OriginRule;
   hasEdits: boolean;
   metadataPaths: MetadataPaths;
+  /** The proxy breaks off what is open. */
+  isCut: boolean;
   show: (event: HttpEvent) => void;
 };
 
@@ -42,7 +43,6 @@ export class Exchange implements UpstreamListener {
   #isReached = false;
   #isRequestOver = false;
   #isRefused = false;
-  #isCut = false;
   #serverError: string | null = null;
 
   constructor(
@@ -50,7 +50,7 @@ export class Exchange implements UpstreamListener {
     number: number,
     request: IncomingMessage,
     response: ServerResponse,
-    onEnd: (exchange: Exchange) => void,
+    onEnd: () => void,
   ) {
     this.#context = context;
     this.#number = number;
@@ -58,7 +58,7 @@ export class Exchange implements UpstreamListener {
     this.#response = response;
     response.on('close', () => {
       this.#showEnd();
-      onEnd(this);
+      onEnd();
     });
   }
 
@@ -73,13 +73,8 @@ export class Exchange implements UpstreamListener {
       this.#context.upstream.forward(request, this.#response, as, this);
     }
     this.#showRequest(at, headers);
+    if (!hasBody(request)) this.#showRequestEnd(true);
     if (refusal !== null) this.#refuse(refusal);
-  }
-
-  /** Breaks it off because the proxy stops. */
-  cut(): void {
-    this.#isCut = true;
-    this.#response.destroy();
   }
 
   onSent(proxied: ClientRequest): void {
@@ -91,13 +86,15 @@ export class Exchange implements UpstreamListener {
       });
     }
     proxied.on('information', (information) => this.#relayInformation(information));
+    if (!hasBody(request)) return;
     // Before the pipe that httpxy is about to lay, which ends `proxied` at the same event.
     request.once('end', () => {
       if (request.rawTrailers.length > 0) proxied.addTrailers(pairs(request.rawTrailers));
     });
     // After it, so that bytes are on their way before they are shown.
     proxied.once('pipe', () => this.#showBody(proxied));
-    if (hasBody(request)) setImmediate(() => proxied.flushHeaders());
+    // The first bytes of a body take the headers along; where none are there yet, the headers go ahead.
+    setImmediate(() => proxied.flushHeaders());
   }
 
   onAnswer(answer: IncomingMessage): void {
@@ -238,7 +235,7 @@ export class Exchange implements UpstreamListener {
   }
 
   #howItEnded(): Pick<HttpEndEvent, 'closedBy' | 'error'> {
-    if (this.#isCut) return { closedBy: 'proxy', error: 'tapedeck stopped' };
+    if (this.#context.isCut) return { closedBy: 'proxy', error: 'tapedeck stopped' };
     if (this.#isRefused) return { closedBy: 'proxy', error: this.#serverError };
     if (this.#response.writableFinished) return { closedBy: 'server', error: null };
     if (this.#serverError !== null) return { closedBy: 'server', error: this.#serverError };
@@ -275,8 +272,8 @@ function hasBody(request: IncomingMessage): boolean {
   return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > 0;
 }
 
-function hasLength({ rawHeaders }: IncomingMessage): boolean {
-  return hasHeader(rawHeaders, 'content-length') || hasHeader(rawHeaders, 'transfer-encoding');
+function hasLength({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
 /** One line. Where several addresses were tried, the reason of the first. */

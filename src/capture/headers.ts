@@ -78,7 +78,7 @@ export function isBodyless(method: string | undefined): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'DELETE' || method === 'OPTIONS';
 }
 
-export function hasHeader(raw: readonly string[], lowerName: string): boolean {
+function hasHeader(raw: readonly string[], lowerName: string): boolean {
   return countHeader(raw, lowerName) > 0;
 }
 
@@ -101,12 +101,14 @@ function countHeader(raw: readonly string[], lowerName: string): number {
 function namedInConnection(raw: readonly string[]): Set<string> | undefined {
   let named: Set<string> | undefined;
   for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] as string;
+    if (name.length !== 'connection'.length || name.toLowerCase() !== 'connection') continue;
     const value = raw[i + 1] as string;
-    if ((raw[i] as string).toLowerCase() !== 'connection' || USUAL_CONNECTION.test(value)) continue;
+    if (USUAL_CONNECTION.test(value)) continue;
     named ??= new Set();
     for (const token of value.toLowerCase().split(',')) {
-      const name = token.trim();
-      if (!NEVER_HOP_BY_HOP.has(name)) named.add(name);
+      const header = token.trim();
+      if (!NEVER_HOP_BY_HOP.has(header)) named.add(header);
     }
   }
   return named;

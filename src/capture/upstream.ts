@@ -6,7 +6,7 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
-import { createProxyServer } from 'http-proxy';
+import { createProxyServer, type ProxyServerOptions } from 'http-proxy';
 import { isLoopback, withoutBrackets } from '../protocol/origin.ts';
 
 export type Upstream = {
@@ -34,6 +34,10 @@ export type UpstreamListener = {
   onFailure(error: Error): void;
 };
 
+/** Where a request keeps its listener: a WeakMap of short-lived requests would keep the garbage collector busy. */
+const LISTENER = Symbol('listener');
+type ListenedRequest = IncomingMessage & { [LISTENER]?: UpstreamListener };
+
 /** Large enough for any token: a limit is for the ends to set. */
 export const MAX_HEADER_BYTES = 1024 * 1024;
 
@@ -45,55 +49,67 @@ export function createUpstream(url: URL, listenHost: string, isInsecure: boolean
   const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
   limitIdleTime(agent);
   const hostname = withoutBrackets(url.hostname);
-  const proxy = createProxyServer({
-    target: { protocol: url.protocol, hostname, port: url.port },
+  const target = { protocol: url.protocol, hostname, port: url.port };
+  const common = {
+    target,
     prependPath: false,
     selfHandleResponse: true,
     proxyTimeout: 0,
     secure: !isInsecure,
-  });
-  const listeners = new WeakMap<IncomingMessage, UpstreamListener>();
-  proxy.on('proxyReq', (proxied, request) => listeners.get(request)?.onSent(proxied));
-  proxy.on('proxyRes', (answer, request) => listeners.get(request)?.onAnswer(answer));
-  const onFailure = (error: Error, request?: IncomingMessage) => {
-    // May come from within `forward`, when the caller is not ready for it.
-    if (request !== undefined) queueMicrotask(() => listeners.get(request)?.onFailure(error));
   };
-  proxy.on('error', onFailure);
-  proxy.on('econnreset', onFailure);
+  const kept = createForwarder({ ...common, agent });
+  const alone = createForwarder({ ...common, agent: false });
 
   return {
     origin: url.origin,
     host: url.host,
     isTls,
     isElsewhere: !isLoopback(hostname) && hostname !== withoutBrackets(listenHost),
-    forward(request, response, { path, rawHeaders, isAlone }, listener) {
-      listeners.set(request, listener);
-      // Rejects where the client's connection breaks, which the listener learns in other ways.
-      proxy
-        .web(request, response, { agent: isAlone ? false : agent, ssl: requestOptions(path, rawHeaders) })
-        .catch(() => {});
-    },
+    forward: (request, response, as, listener) =>
+      (as.isAlone ? alone : kept)(request, response, as, listener),
     close: () => agent.destroy(),
   };
 }
 
 /**
- * httpxy fills this object in and hands it to `http.request`. Path and headers withstand its assignments: its own
- * are normalised, ours are as the client wrote them.
+ * httpxy fills in the object `ssl` and hands it to `http.request`, which copies it. Path and headers withstand being
+ * assigned to: its own are normalised, ours are as the client wrote them. One object serves all requests in turn,
+ * since making one with accessors is slow.
  */
-function requestOptions(path: string, rawHeaders: readonly string[]): object {
-  return {
+function createForwarder(options: ProxyServerOptions): Upstream['forward'] {
+  let current: Outgoing | null = null;
+  const ssl = {
     maxHeaderSize: MAX_HEADER_BYTES,
     get path() {
-      return path;
+      return current?.path;
     },
     set path(_normalised) {},
     get headers() {
-      return rawHeaders;
+      return current?.rawHeaders;
     },
     set headers(_normalised) {},
   };
+  const proxy = createProxyServer({ ...options, ssl });
+  proxy.on('proxyReq', (proxied, request) => listenerOf(request)?.onSent(proxied));
+  proxy.on('proxyRes', (answer, request) => listenerOf(request)?.onAnswer(answer));
+  const onFailure = (error: Error, request?: IncomingMessage) => {
+    // May come from within `forward`, when the caller is not ready for it.
+    if (request !== undefined) queueMicrotask(() => listenerOf(request)?.onFailure(error));
+  };
+  proxy.on('error', onFailure);
+  proxy.on('econnreset', onFailure);
+
+  return (request: ListenedRequest, response, as, listener) => {
+    request[LISTENER] = listener;
+    current = as;
+    // Rejects where the client's connection breaks, which the listener learns in other ways.
+    proxy.web(request, response).catch(() => {});
+    current = null;
+  };
+}
+
+function listenerOf(request: ListenedRequest): UpstreamListener | undefined {
+  return request[LISTENER];
 }
 
 function limitIdleTime(agent: HttpAgent): void {
