@@ -3,6 +3,7 @@
  * the pace; whichever end breaks, the other learns it at once, and in the same way: by a connection that breaks.
  */
 import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { HttpEndEvent, HttpEvent } from '../protocol/http-event.ts';
 import { findOriginProblem, type OriginRule } from '../protocol/origin.ts';
 import { type MetadataPaths, relayAnswer } from './answer.ts';
@@ -25,6 +26,8 @@ export type ExchangeContext = {
   originRule: OriginRule;
   hasEdits: boolean;
   metadataPaths: MetadataPaths;
+  /** Connections on which no request can be trusted to be one. */
+  doubtful: WeakSet<Socket>;
   /** The proxy breaks off what is open. */
   isCut: boolean;
   show: (event: HttpEvent) => void;
@@ -56,10 +59,11 @@ export class Exchange implements UpstreamListener {
     this.#number = number;
     this.#request = request;
     this.#response = response;
-    response.on('close', () => {
+    response.once('close', () => {
       this.#showEnd();
       onEnd();
     });
+    if (response.socket === null) closeWith(request.socket, response);
   }
 
   start(): void {
@@ -167,7 +171,10 @@ export class Exchange implements UpstreamListener {
     const bytes = Buffer.from(`tapedeck: ${reason}\n`);
     const rawHeaders = ['Content-Type', 'text/plain; charset=utf-8', 'Content-Length', String(bytes.length)];
     // What follows a request of doubtful length on its connection is doubtful too.
-    if (status === 400) rawHeaders.push('Connection', 'close');
+    if (status === 400) {
+      rawHeaders.push('Connection', 'close');
+      this.#context.doubtful.add(this.#request.socket);
+    }
     this.#isRefused = true;
     this.#serverError = reason;
     response.writeHead(status, rawHeaders);
@@ -245,6 +252,16 @@ export class Exchange implements UpstreamListener {
   #show(event: HttpEvent): void {
     this.#context.show(event);
   }
+}
+
+/**
+ * A client may send requests without waiting for answers; the later ones get their connection in their turn. Node
+ * does not close those that the connection's end overtakes.
+ */
+function closeWith(socket: Socket, response: ServerResponse): void {
+  socket.once('close', () => {
+    if (response.socket === null && !response.closed) response.emit('close');
+  });
 }
 
 /** The request target as a server takes it; null if it is meant for another server. */

@@ -69,7 +69,7 @@ export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
     async stop() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const timer = setTimeout(cut, graceMs);
-      await relay.idle(() => server.closeIdleConnections());
+      await Promise.race([closed, relay.idle(() => server.closeIdleConnections())]);
       server.closeAllConnections();
       await closed;
       clearTimeout(timer);
@@ -106,6 +106,7 @@ function createRelay(options: HttpOptions) {
     originRule: { listenHost: listen.host, allowHosts, allowOrigins },
     hasEdits,
     metadataPaths: new Set(),
+    doubtful: new WeakSet(),
     isCut: false,
     show(event) {
       try {
@@ -122,6 +123,7 @@ function createRelay(options: HttpOptions) {
   return {
     context,
     open(request: IncomingMessage, response: ServerResponse): void {
+      if (context.doubtful.has(request.socket)) return;
       count += 1;
       open += 1;
       new Exchange(context, count, request, response, onEnd).start();
