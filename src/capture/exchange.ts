@@ -5,18 +5,12 @@
 import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HttpEndEvent, HttpEvent } from '../protocol/http-event.ts';
-import { findOriginProblem, type OriginRule } from '../protocol/origin.ts';
+import type { OriginRule } from '../protocol/origin.ts';
 import { type MetadataPaths, relayAnswer } from './answer.ts';
 import { now } from './clock.ts';
 import type { Origins } from './edits.ts';
-import {
-  findFramingProblem,
-  isBodyless,
-  isBodyUnexpected,
-  pairs,
-  type RelayedHeaders,
-  relayHeaders,
-} from './headers.ts';
+import { isBodyless, isBodyUnexpected, pairs, type RelayedHeaders, relayHeaders } from './headers.ts';
+import { findRefusal, originForm, type Refusal, unknownEncoding, unreachable } from './refusal.ts';
 import type { Upstream, UpstreamListener } from './upstream.ts';
 
 export type ExchangeContext = {
@@ -32,9 +26,6 @@ export type ExchangeContext = {
   isCut: boolean;
   show: (event: HttpEvent) => void;
 };
-
-/** An answer of the proxy's own. */
-type Refusal = { status: 400 | 403 | 502; reason: string };
 
 export class Exchange implements UpstreamListener {
   readonly #context: ExchangeContext;
@@ -71,7 +62,7 @@ export class Exchange implements UpstreamListener {
     const request = this.#request;
     const headers = this.#relayRequestHeaders();
     const path = originForm(request);
-    const refusal = path === null ? foreignTarget(this.#context.upstream) : this.#findRefusal();
+    const refusal = findRefusal(request, this.#context);
     if (path !== null && refusal === null) {
       const as = { path, rawHeaders: headers.forwarded, isAlone: isBodyUnexpected(request) };
       this.#context.upstream.forward(request, this.#response, as, this);
@@ -106,7 +97,7 @@ export class Exchange implements UpstreamListener {
     const encoding = answer.headers['transfer-encoding'];
     if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') {
       answer.destroy();
-      this.#refuse(unknownEncoding(upstream, encoding));
+      this.#refuse(unknownEncoding(upstream.origin, encoding));
       return;
     }
     this.#answer = answer;
@@ -131,7 +122,7 @@ export class Exchange implements UpstreamListener {
     if (response.closed || response.writableEnded) return;
     const reason = reasonOf(error);
     if (this.#answer === null && !this.#isReached && !response.destroyed) {
-      this.#refuse({ status: 502, reason: `cannot reach ${this.#context.upstream.origin}: ${reason}` });
+      this.#refuse(unreachable(this.#context.upstream.origin, reason));
       return;
     }
     this.#serverError ??= reason;
@@ -152,17 +143,6 @@ export class Exchange implements UpstreamListener {
     // Without a length Node would announce chunks. No length means no body, and this says so.
     if (!isBodyless(request.method) && !hasLength(request)) forwarded.push('Content-Length', '0');
     return relayed;
-  }
-
-  #findRefusal(): Refusal | null {
-    const { headers } = this.#request;
-    const framing = findFramingProblem(this.#request);
-    if (framing !== null) return { status: 400, reason: `refused this request: ${framing}` };
-    const origin = findOriginProblem(headers.host, headers.origin, this.#context.originRule);
-    if (origin === null) return null;
-    const { header, value } = origin;
-    const help = `--allow-${header.toLowerCase()} allows it`;
-    return { status: 403, reason: `refused the ${header} ${JSON.stringify(value)}; ${help}` };
   }
 
   /** Answers in the server's place. */
@@ -262,27 +242,6 @@ function closeWith(socket: Socket, response: ServerResponse): void {
   socket.once('close', () => {
     if (response.socket === null && !response.closed) response.emit('close');
   });
-}
-
-/** The request target as a server takes it; null if it is meant for another server. */
-function originForm({ url = '', headers, method }: IncomingMessage): string | null {
-  if (url.startsWith('/') || (url === '*' && method === 'OPTIONS')) return url;
-  const [start, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
-  if (start === undefined || authority?.toLowerCase() !== headers.host?.toLowerCase()) return null;
-  const rest = url.slice(start.length);
-  return rest.startsWith('/') ? rest : `/${rest}`;
-}
-
-function foreignTarget({ origin }: Upstream): Refusal {
-  return { status: 403, reason: `refused this request target: only ${origin} is forwarded to` };
-}
-
-function unknownEncoding({ origin }: Upstream, encoding: string): Refusal {
-  const quoted = JSON.stringify(encoding);
-  return {
-    status: 502,
-    reason: `cannot forward the answer of ${origin}: its Transfer-Encoding is ${quoted}`,
-  };
 }
 
 function hasBody(request: IncomingMessage): boolean {
