@@ -6,6 +6,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { Channel, Chunk } from '../protocol/frame.ts';
+import { now } from './clock.ts';
 import { pump } from './pump.ts';
 import { forwardSignals } from './signals.ts';
 import { createTerminator } from './terminate.ts';
@@ -55,11 +56,6 @@ const SILENCE_AFTER_EXIT_MS = 1000;
 
 /** On Windows `npx` and its like are scripts that only a shell can start: cross-spawn knows how. */
 const start = process.platform === 'win32' ? (await import('cross-spawn')).default : spawn;
-
-/** Microseconds since the Unix epoch; never runs backwards within a process. */
-export function now(): number {
-  return Math.round((performance.timeOrigin + performance.now()) * 1000);
-}
 
 export function captureStdio(options: StdioOptions): StdioCapture {
   const { command, args, isClientGone } = options;

@@ -1,7 +1,8 @@
 /** `tapedeck record -- <command>`: joins the relay to the recorder, and ends as the server ended. */
+import { now } from '../capture/clock.ts';
 import { openStderr, openStdin, openStdout } from '../capture/own-streams.ts';
 import { dieBy } from '../capture/signals.ts';
-import { captureStdio, now, type StdioEnd } from '../capture/stdio.ts';
+import { captureStdio, type StdioEnd } from '../capture/stdio.ts';
 import { openRecorder, type Recorder } from '../store/recorder.ts';
 import type { EndReason } from '../store/session-writer.ts';
 import type { RecordCommand } from './record-options.ts';

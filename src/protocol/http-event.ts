@@ -1,0 +1,56 @@
+/**
+ * What the HTTP proxy shows of one exchange (a request and its answer), piece by piece, as it passes. For every
+ * exchange `request` comes first and `end` last; the two directions interleave between them as they did on the wire.
+ * `exchange` counts from 1 within one proxy; `at` is microseconds since the Unix epoch, stamped once, in capture.
+ */
+export type HttpEvent =
+  | HttpRequestEvent
+  | { type: 'request-body'; exchange: number; at: number; bytes: Uint8Array }
+  /** `isComplete` is false where the client went away, or the server answered, before the body had ended. */
+  | { type: 'request-end'; exchange: number; at: number; rawTrailers: readonly string[]; isComplete: boolean }
+  /** An answer of status 1xx that came before the final one. */
+  | { type: 'information'; exchange: number; at: number; status: number; rawHeaders: readonly string[] }
+  | HttpResponseEvent
+  /** `bytes` as they went to the client; `original` where an edit made them differ. */
+  | { type: 'response-body'; exchange: number; at: number; bytes: Uint8Array; original?: Uint8Array }
+  | HttpEndEvent;
+
+export type HttpRequestEvent = {
+  type: 'request';
+  exchange: number;
+  at: number;
+  method: string;
+  /** The request target as the client wrote it. */
+  path: string;
+  httpVersion: string;
+  /** Name, value, name, value… as the client wrote them, with the edits in place. */
+  rawHeaders: readonly string[];
+  edits: readonly HeaderEdit[];
+  clientAddress: string;
+};
+
+export type HttpResponseEvent = {
+  type: 'response';
+  exchange: number;
+  at: number;
+  status: number;
+  statusMessage: string;
+  /** As the server wrote them, with the edits in place. */
+  rawHeaders: readonly string[];
+  edits: readonly HeaderEdit[];
+};
+
+export type HttpEndEvent = {
+  type: 'end';
+  exchange: number;
+  at: number;
+  /** Who ended it: `server` by a whole answer or by dying, `client` by leaving early, `proxy` by refusing or stopping. */
+  closedBy: 'server' | 'client' | 'proxy';
+  /** Null where the answer arrived whole. */
+  error: string | null;
+  /** Trailers of the answer. */
+  rawTrailers: readonly string[];
+};
+
+/** A header that tapedeck changed on its way: its name and the value that its sender had given. */
+export type HeaderEdit = { header: string; original: string };
