@@ -17,18 +17,20 @@ export const proxyCommand = process.env.CONFORMANCE_PROXY?.split(' ') ?? tapedec
 
 // Starts the proxy in front of `target` and resolves with the URL that a client is to use instead.
 export async function startProxy(target) {
-  const port = await findFreePort();
   const folder = await mkdtemp(join(tmpdir(), 'tapedeck-conformance-'));
+  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  const port = await findFreePort();
   const options = ['--listen', `127.0.0.1:${port}`, '--db', join(folder, 'recordings.db')];
   const program = await startProgram([...proxyCommand, target, ...options], {
     isReady: (said) => said.includes(`:${port}`),
+  }).catch(async (error) => {
+    await removeFolder();
+    throw error;
   });
   const { pathname, search } = new URL(target);
-  return {
-    url: `http://127.0.0.1:${port}${pathname}${search}`,
-    stop: async () => {
-      await program.stop();
-      await rm(folder, { recursive: true, force: true });
-    },
+  const stop = async () => {
+    await program.stop();
+    await removeFolder();
   };
+  return { url: `http://127.0.0.1:${port}${pathname}${search}`, stop };
 }
