@@ -1,4 +1,4 @@
-// The proxy under test. Its command is a parameter, so that another proxy can stand for comparison:
+// The proxy under test: tapedeck's HTTP edge. Its command is a parameter, so that another proxy can stand for comparison:
 //   CONFORMANCE_PROXY="node other-proxy.js" npm run conformance
 // is started as `node other-proxy.js <url> --listen 127.0.0.1:<port> --db <file>` and says on stderr where it listens.
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -7,13 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findFreePort, startProgram } from './processes.js';
 
-const tapedeck = [
-  process.execPath,
-  fileURLToPath(new URL('../../bin/tapedeck.js', import.meta.url)),
-  'record',
-];
+const edge = [process.execPath, fileURLToPath(new URL('./edge.js', import.meta.url))];
 
-export const proxyCommand = process.env.CONFORMANCE_PROXY?.split(' ') ?? tapedeck;
+export const proxyCommand = process.env.CONFORMANCE_PROXY?.split(' ') ?? edge;
 
 // Starts the proxy in front of `target` and resolves with the URL that a client is to use instead.
 export async function startProxy(target) {
