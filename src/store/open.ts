@@ -16,7 +16,9 @@ const PAGE_SIZE = 8192;
 /** A writer appends and hardly reads: more than this only makes a recorder larger. */
 const CACHE_KIB = 4096;
 const BUSY_TIMEOUT_MS = 2000;
-/** The WAL is carried over into the store when it has grown to this, and then cut back to it. */
+/** The WAL is carried over into the store when it has grown to this: seldom, because that holds up the writer. */
+const WAL_MOST_BYTES = 32 * 1024 * 1024;
+/** And is then cut back to this. */
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
 
 export type OpenOptions = {
@@ -38,7 +40,7 @@ export function openStore(file: string, options: OpenOptions = {}): Store {
     prepare(store, file, options.migrations ?? MIGRATIONS);
     store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
     store.pragma(`cache_size = -${CACHE_KIB}`);
-    store.pragma(`wal_autocheckpoint = ${WAL_KEPT_BYTES / PAGE_SIZE}`);
+    store.pragma(`wal_autocheckpoint = ${WAL_MOST_BYTES / PAGE_SIZE}`);
     store.pragma(`journal_size_limit = ${WAL_KEPT_BYTES}`);
     return store;
   } catch (error) {
