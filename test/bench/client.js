@@ -44,15 +44,18 @@ export async function startClient([command, ...args], env = {}) {
   return { startMs, call, close, memoryMb };
 }
 
-/** Calls the tool `echo` `count` times, `inFlight` at once. Resolves with each call's round trip in milliseconds. */
-export async function callEcho(client, count, inFlight, text = 'hello') {
+/**
+ * Calls the tool `echo` `count` times, `inFlight` at once. Resolves with each call's round trip in milliseconds.
+ * `text` is what our echo server gives back, `message` what the official one does.
+ */
+export async function callEcho(client, count, inFlight) {
   const times = new Float64Array(count);
   let next = 0;
   const lane = async () => {
     while (next < count) {
       const i = next++;
       const began = performance.now();
-      await client.call('tools/call', { name: 'echo', arguments: { text } });
+      await client.call('tools/call', { name: 'echo', arguments: { text: 'hello', message: 'hello' } });
       times[i] = performance.now() - began;
     }
   };
