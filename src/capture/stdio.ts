@@ -43,7 +43,7 @@ export type StdioCapture = {
   stop(): void;
 };
 
-type Exit = Pick<StdioEnd, 'exitCode' | 'signal' | 'spawnError'>;
+type Exit = Pick<StdioEnd, 'exitCode' | 'signal'>;
 type Observed = Pick<StdioEnd, 'clientClosedAt' | 'serverClosedAt' | 'wasSignalled'> & {
   wasTerminated: boolean;
   lastOutputAt: number;
@@ -62,8 +62,9 @@ export function now(): number {
 }
 
 export function captureStdio(options: StdioOptions): StdioCapture {
-  const { command, args, isClientGone } = options;
-  const child = start(command, args, { stdio: 'pipe', windowsHide: true }) as ChildProcessWithoutNullStreams;
+  const { isClientGone } = options;
+  const child = startServer(options);
+  if (child instanceof Promise) return { pid: undefined, end: child.then(endOfUnstarted), stop: () => {} };
   const observed: Observed = {
     clientClosedAt: null,
     serverClosedAt: null,
@@ -84,25 +85,45 @@ export function captureStdio(options: StdioOptions): StdioCapture {
   });
   const signals = relaySignals(child, observed, followShutdown);
 
-  const end = exit.then(async ({ exitCode, signal, spawnError }): Promise<StdioEnd> => {
+  const end = exit.then(async ({ exitCode, signal }): Promise<StdioEnd> => {
     terminator.cancel();
     observed.serverClosedAt ??= now();
     const isDrained = [outputs, waitForSilence(observed, options.stdout), signals.afterExit];
-    if (spawnError === null) await Promise.race(isDrained);
+    await Promise.race(isDrained);
     signals.stop();
     const { clientClosedAt, serverClosedAt, wasSignalled } = observed;
-    return { at: now(), exitCode, signal, spawnError, clientClosedAt, serverClosedAt, wasSignalled };
+    return { at: now(), exitCode, signal, spawnError: null, clientClosedAt, serverClosedAt, wasSignalled };
   });
   return { pid: child.pid, end, stop: terminator.terminate };
 }
 
+/** The running server, or why there is none: Node throws some of these errors and emits others. */
+function startServer({
+  command,
+  args,
+}: StdioOptions): ChildProcessWithoutNullStreams | Promise<NodeJS.ErrnoException> {
+  try {
+    const child = start(command, args, {
+      stdio: 'pipe',
+      windowsHide: true,
+    }) as ChildProcessWithoutNullStreams;
+    if (child.pid === undefined) return new Promise((resolve) => child.once('error', resolve));
+    // Emitted when a signal could not be sent: the server's exit tells the rest.
+    child.on('error', () => {});
+    return child;
+  } catch (error) {
+    return Promise.resolve(error as NodeJS.ErrnoException);
+  }
+}
+
+function endOfUnstarted(spawnError: NodeJS.ErrnoException): StdioEnd {
+  const unknown = { exitCode: null, signal: null, clientClosedAt: null };
+  return { ...unknown, at: now(), spawnError, serverClosedAt: now(), wasSignalled: false };
+}
+
 function waitForExit(child: ChildProcessWithoutNullStreams): Promise<Exit> {
   return new Promise((resolve) => {
-    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal, spawnError: null }));
-    child.on('error', (error) => {
-      // Also emitted when a signal could not be sent; only a child without a pid never ran.
-      if (child.pid === undefined) resolve({ exitCode: null, signal: null, spawnError: error });
-    });
+    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }));
   });
 }
 

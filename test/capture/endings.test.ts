@@ -55,6 +55,20 @@ test('a command that is no program is one clear line and exit 126', async () => 
   );
 });
 
+test.each(['', join('no-folder.txt', 'server')])(
+  'a command that Node refuses to start, %j, is one clear line and exit 126',
+  async (command) => {
+    const cwd = tempFolder();
+    writeFileSync(join(cwd, 'no-folder.txt'), '');
+    const db = tempStore();
+    const path = command === '' ? '' : join(cwd, command);
+    const { code, stderr } = await tapedeck(['record', '--db', db, '--', path]).ended;
+    expect(code).toBe(126);
+    expect(stderr).toMatch(/^tapedeck: cannot start `[^\n]*\n$/);
+    expect(await latestSession(db)).toMatchObject({ endReason: 'not-started', frames: 0 });
+  },
+);
+
 test.each(['SIGTERM', 'SIGHUP'] as const)(
   '%s reaches the server, and its way of ending is mirrored',
   async (signal) => {
