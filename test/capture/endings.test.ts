@@ -35,6 +35,12 @@ test.each(['SIGKILL', 'SIGTERM', 'SIGSEGV'])(
   },
 );
 
+test.each(['SIGPIPE', 'SIGXFSZ'])('death by %s is mirrored, although Node ignores it', async (wanted) => {
+  const kill = `kill -s ${wanted.slice(3)} $$`;
+  const { code, signal } = await tapedeck(['record', '--db', tempStore(), '--', 'sh', '-c', kill]).ended;
+  expect({ code, signal }).toEqual({ code: null, signal: wanted });
+});
+
 test('a command that cannot be found is one clear line and exit 127', async () => {
   const db = tempStore();
   const { code, stdout, stderr } = await tapedeck(['record', '--db', db, '--', 'no-such-server', 'x']).ended;
