@@ -8,6 +8,7 @@ import {
   isRunning,
   latestSession,
   record,
+  start,
   tapedeck,
   tempFolder,
   tempStore,
@@ -74,6 +75,17 @@ test.each(['', join('no-folder.txt', 'server')])(
     expect(await latestSession(db)).toMatchObject({ endReason: 'not-started', frames: 0 });
   },
 );
+
+test('a folder that was removed harms no traffic and is said once', async () => {
+  const folder = join(tempFolder(), 'removed');
+  const script = 'mkdir "$1"; cd "$1"; rmdir "$1"; shift; exec "$@"';
+  const args = [process.execPath, BIN, 'record', '--db', tempStore(), '--', 'sh', '-c', 'cat; exit 3'];
+  const { child, ended } = start('sh', ['-c', script, 'sh', folder, ...args]);
+  child.stdin.end('hello\n');
+  const { code, stdout, stderr } = await ended;
+  expect({ code, stdout: stdout.toString() }).toEqual({ code: 3, stdout: 'hello\n' });
+  expect(stderr.match(/^tapedeck: .*Traffic goes on/gm)).toHaveLength(1);
+});
 
 test.each(['SIGTERM', 'SIGHUP'] as const)(
   '%s reaches the server, and its way of ending is mirrored',
