@@ -179,3 +179,16 @@ test('--strict refuses to start a server whose traffic cannot be recorded', asyn
   expect(stderr).toMatch(/not an SQLite database.*Stopping, because of --strict/);
   expect(existsSync(marker)).toBe(false);
 });
+
+test('--strict ends a server whose store fails, and exits 1 however the server ended', async () => {
+  const db = tempStore();
+  const run = record(db, ['cat.js'], ['--strict']);
+  run.child.stdin.write(LINE);
+  await until('the line is back', () => run.stdout().includes(LINE));
+  const lock = start(process.execPath, [fixture('hold-lock.js'), db]);
+  await until('the store is locked', () => lock.stdout().includes('locked'));
+  run.child.stdin.write(LINE);
+  const { code, signal, stderr } = await run.ended;
+  expect({ code, signal }).toEqual({ code: 1, signal: null });
+  expect(stderr).toMatch(/^tapedeck: [^\n]*keeps it locked[^\n]*Stopping, because of --strict\.\n$/);
+});
