@@ -46,6 +46,8 @@ export type StdioCapture = {
 type Exit = Pick<StdioEnd, 'exitCode' | 'signal'>;
 type Observed = Pick<StdioEnd, 'clientClosedAt' | 'serverClosedAt' | 'wasSignalled'> & {
   wasTerminated: boolean;
+  /** Nothing will reach the server's stdin any more, whichever side closed it. */
+  isInputOver: boolean;
   lastOutputAt: number;
   isClientDeaf: boolean;
 };
@@ -70,6 +72,7 @@ export function captureStdio(options: StdioOptions): StdioCapture {
     serverClosedAt: null,
     wasSignalled: false,
     wasTerminated: false,
+    isInputOver: false,
     lastOutputAt: 0,
     isClientDeaf: false,
   };
@@ -77,7 +80,7 @@ export function captureStdio(options: StdioOptions): StdioCapture {
   const exit = waitForExit(child);
   const outputs = relayOutputs(child, options, observed);
   const followShutdown = () => {
-    if (observed.wasTerminated && observed.clientClosedAt !== null) terminator.followClient();
+    if (observed.wasTerminated && observed.isInputOver) terminator.followClient();
   };
   relayInput(child, options, observed, () => {
     terminator.watch(() => observed.isClientDeaf || isClientGone());
@@ -153,16 +156,21 @@ function relayInput(
   child: ChildProcessWithoutNullStreams,
   { stdin, onChunk }: StdioOptions,
   observed: Observed,
-  onClientClosed: () => void,
+  onInputOver: () => void,
 ): void {
+  const endInput = () => {
+    observed.isInputOver = true;
+    onInputOver();
+  };
   void pump({
     source: stdin,
     sink: child.stdin,
     onBytes: (bytes) => onChunk({ channel: 'stdin', at: now(), bytes }),
     onSourceEnd: () => {
       observed.clientClosedAt ??= now();
-      onClientClosed();
+      endInput();
     },
+    onSinkClosed: endInput,
   });
 }
 

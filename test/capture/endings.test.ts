@@ -119,6 +119,40 @@ test('a second SIGINT kills a server that ignores the first', async () => {
   expect((await latestSession(db)).signal).toBe('SIGKILL');
 });
 
+test('a server that closes its input closes the client’s pipe, and the client is not said to have closed', async () => {
+  const db = tempStore();
+  const server = `require('node:fs').closeSync(0);
+    process.on('SIGTERM', () => process.exit(4));
+    setInterval(() => {}, 1000);
+    console.log(process.pid);`;
+  // A shell makes real pipes, where Node makes sockets.
+  const script = `(trap '' PIPE; while echo x 2>&-; do :; done; echo refused >&2) | "$@"`;
+  const args = [process.execPath, BIN, 'record', '--db', db, '--', process.execPath, '-e', server];
+  const { stdout, stderr, ended } = start('sh', ['-c', script, 'sh', ...args]);
+  await until('the client cannot write', () => stderr().includes('refused'));
+  process.kill(Number(stdout()), 'SIGTERM');
+  expect((await ended).code).toBe(4);
+  expect((await latestSession(db)).endReason).toBe('server-exited');
+});
+
+test('a server that closes its output closes the client’s pipe, and may go on', async () => {
+  const script = `"$@" | (cat; echo over >&2)`;
+  const args = [
+    process.execPath,
+    BIN,
+    'record',
+    '--db',
+    tempStore(),
+    '--',
+    process.execPath,
+    fixture('half-close.js'),
+  ];
+  const { child, stderr, ended } = start('sh', ['-c', script, 'sh', ...args]);
+  await until('the client sees the end', () => stderr().includes('over'));
+  child.stdin.end();
+  expect((await ended).code).toBe(0);
+});
+
 test('no server is left behind when its client is killed, even one that ignores the end of its input', async () => {
   const db = tempStore();
   // A client of its own process, so that it can be killed: it starts tapedeck and passes on what it hears.
