@@ -91,7 +91,7 @@ export function captureStdio(options: StdioOptions): StdioCapture {
   const end = exit.then(async ({ exitCode, signal }): Promise<StdioEnd> => {
     terminator.cancel();
     observed.serverClosedAt ??= now();
-    const isDrained = [outputs, waitForSilence(observed, options.stdout), signals.afterExit];
+    const isDrained = [outputs, waitForSilence(observed, options), signals.afterExit];
     await Promise.race(isDrained);
     signals.stop();
     const { clientClosedAt, serverClosedAt, wasSignalled } = observed;
@@ -195,12 +195,12 @@ function relaySignals(
 }
 
 /** Settles once nothing came for a while and the client has taken all that did come. */
-function waitForSilence(observed: Observed, stdout: Writable): Promise<void> {
+function waitForSilence(observed: Observed, { stdout, stderr }: StdioOptions): Promise<void> {
   return new Promise((resolve) => {
     const exitedAt = performance.now();
     const timer = setInterval(() => {
       const silentFor = performance.now() - Math.max(exitedAt, observed.lastOutputAt);
-      if (silentFor < SILENCE_AFTER_EXIT_MS || stdout.writableLength > 0) return;
+      if (silentFor < SILENCE_AFTER_EXIT_MS || stdout.writableLength + stderr.writableLength > 0) return;
       clearInterval(timer);
       resolve();
     }, SILENCE_AFTER_EXIT_MS / 4);
