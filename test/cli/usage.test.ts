@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
@@ -75,6 +75,17 @@ test('the store is named by --db, else by TAPEDECK_DB', async () => {
   const { stdout } = await tapedeck(['list', '--json'], { env }).ended;
   expect(stdout.toString().split('\n')).toHaveLength(2);
 });
+
+test.each([':memory:', 'spaced ', 'file:x?mode=memory', 'd é/ü.db'])(
+  'a store named %j is a private file of that name',
+  async (name) => {
+    const cwd = tempFolder();
+    await tapedeck(['record', '--db', name, '--', process.execPath, '-e', ''], { cwd }).ended;
+    expect(statSync(join(cwd, name.trim())).mode & 0o777).toBe(0o600);
+    const { stdout } = await tapedeck(['list', '--db', name, '--json'], { cwd }).ended;
+    expect(stdout.toString().split('\n')).toHaveLength(2);
+  },
+);
 
 test('the store is else in the platform’s data folder', async () => {
   const home = tempFolder();
