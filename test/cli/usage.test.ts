@@ -22,7 +22,7 @@ test('--help lists every command, --version says which this is', async () => {
 /** Where a command line goes wrong, and what is said about it. `MARK` would be made by the server if it ran. */
 const WRONG: [argv: string[], complaint: RegExp][] = [
   [[], /Expected a command\. See: tapedeck --help/],
-  [['recrod'], /Did you mean record\?.*See: tapedeck .*--help/],
+  [['recrod'], /Did you mean record\? See: tapedeck --help/],
   [['record'], /Expected the server’s command after `--`/],
   [['record', '--'], /Expected the server’s command after `--`/],
   [
@@ -38,6 +38,9 @@ const WRONG: [argv: string[], complaint: RegExp][] = [
   [['record', '--max-queue=0', '--', 'node', 'MARK'], /Expected a size after `--max-queue`, got `0`/],
   [['record', '--name', '', '--', 'node', 'MARK'], /Expected a value after `--name`/],
   [['record', '--name', '--', 'node', 'MARK'], /Not enough arguments following: name/],
+  [['list', '--limit', 'many'], /Expected a whole number after `--limit`/],
+  [['list', '--limit=-1'], /Expected a whole number after `--limit`/],
+  [['list', '--db', '/nowhere/a.db', '--db', '/nowhere/b.db'], /no store at \/nowhere\/b\.db yet/],
   [['list', '--jsn'], /Unknown argument: jsn\. See: tapedeck list --help/],
   [['list', 'extra'], /Unknown (?:argument|command): extra/],
   [
