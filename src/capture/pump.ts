@@ -61,6 +61,8 @@ export function pump(options: PumpOptions): Promise<void> {
     sink.on('close', resolve);
     sink.on('error', () => {
       // EPIPE and its kin: the reader has gone. Closing the source tells the writer so, as a plain pipe would.
+      // That is our doing, so it is not told as the source's own end.
+      isSourceOver = true;
       onSinkClosed?.();
       sink.destroy();
       source.destroy();

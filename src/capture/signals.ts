@@ -40,6 +40,8 @@ function isForeground(): boolean {
 
 /** Ends this process the way the server ended, so that our parent sees the same. */
 export function dieBy(signal: NodeJS.Signals): void {
+  // Node ignores SIGPIPE and SIGXFSZ until a listener was there and has gone. SIGKILL can have none, and needs none.
+  if (signal !== 'SIGKILL') process.on(signal, () => {});
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
   // Not reached by a signal that ends a process; for any other, the shells' convention.

@@ -44,9 +44,11 @@ export type StdioCapture = {
   stop(): void;
 };
 
-type Exit = Pick<StdioEnd, 'exitCode' | 'signal' | 'spawnError'>;
+type Exit = Pick<StdioEnd, 'exitCode' | 'signal'>;
 type Observed = Pick<StdioEnd, 'clientClosedAt' | 'serverClosedAt' | 'wasSignalled'> & {
   wasTerminated: boolean;
+  /** Nothing will reach the server's stdin any more, whichever side closed it. */
+  isInputOver: boolean;
   lastOutputAt: number;
   isClientDeaf: boolean;
 };
@@ -58,13 +60,15 @@ const SILENCE_AFTER_EXIT_MS = 1000;
 const start = process.platform === 'win32' ? (await import('cross-spawn')).default : spawn;
 
 export function captureStdio(options: StdioOptions): StdioCapture {
-  const { command, args, isClientGone } = options;
-  const child = start(command, args, { stdio: 'pipe', windowsHide: true }) as ChildProcessWithoutNullStreams;
+  const { isClientGone } = options;
+  const child = startServer(options);
+  if (child instanceof Promise) return { pid: undefined, end: child.then(endOfUnstarted), stop: () => {} };
   const observed: Observed = {
     clientClosedAt: null,
     serverClosedAt: null,
     wasSignalled: false,
     wasTerminated: false,
+    isInputOver: false,
     lastOutputAt: 0,
     isClientDeaf: false,
   };
@@ -72,7 +76,7 @@ export function captureStdio(options: StdioOptions): StdioCapture {
   const exit = waitForExit(child);
   const outputs = relayOutputs(child, options, observed);
   const followShutdown = () => {
-    if (observed.wasTerminated && observed.clientClosedAt !== null) terminator.followClient();
+    if (observed.wasTerminated && observed.isInputOver) terminator.followClient();
   };
   relayInput(child, options, observed, () => {
     terminator.watch(() => observed.isClientDeaf || isClientGone());
@@ -80,25 +84,45 @@ export function captureStdio(options: StdioOptions): StdioCapture {
   });
   const signals = relaySignals(child, observed, followShutdown);
 
-  const end = exit.then(async ({ exitCode, signal, spawnError }): Promise<StdioEnd> => {
+  const end = exit.then(async ({ exitCode, signal }): Promise<StdioEnd> => {
     terminator.cancel();
     observed.serverClosedAt ??= now();
-    const isDrained = [outputs, waitForSilence(observed, options.stdout), signals.afterExit];
-    if (spawnError === null) await Promise.race(isDrained);
+    const isDrained = [outputs, waitForSilence(observed, options), signals.afterExit];
+    await Promise.race(isDrained);
     signals.stop();
     const { clientClosedAt, serverClosedAt, wasSignalled } = observed;
-    return { at: now(), exitCode, signal, spawnError, clientClosedAt, serverClosedAt, wasSignalled };
+    return { at: now(), exitCode, signal, spawnError: null, clientClosedAt, serverClosedAt, wasSignalled };
   });
   return { pid: child.pid, end, stop: terminator.terminate };
 }
 
+/** The running server, or why there is none: Node throws some of these errors and emits others. */
+function startServer({
+  command,
+  args,
+}: StdioOptions): ChildProcessWithoutNullStreams | Promise<NodeJS.ErrnoException> {
+  try {
+    const child = start(command, args, {
+      stdio: 'pipe',
+      windowsHide: true,
+    }) as ChildProcessWithoutNullStreams;
+    if (child.pid === undefined) return new Promise((resolve) => child.once('error', resolve));
+    // Emitted when a signal could not be sent: the server's exit tells the rest.
+    child.on('error', () => {});
+    return child;
+  } catch (error) {
+    return Promise.resolve(error as NodeJS.ErrnoException);
+  }
+}
+
+function endOfUnstarted(spawnError: NodeJS.ErrnoException): StdioEnd {
+  const unknown = { exitCode: null, signal: null, clientClosedAt: null };
+  return { ...unknown, at: now(), spawnError, serverClosedAt: now(), wasSignalled: false };
+}
+
 function waitForExit(child: ChildProcessWithoutNullStreams): Promise<Exit> {
   return new Promise((resolve) => {
-    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal, spawnError: null }));
-    child.on('error', (error) => {
-      // Also emitted when a signal could not be sent; only a child without a pid never ran.
-      if (child.pid === undefined) resolve({ exitCode: null, signal: null, spawnError: error });
-    });
+    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }));
   });
 }
 
@@ -128,16 +152,21 @@ function relayInput(
   child: ChildProcessWithoutNullStreams,
   { stdin, onChunk }: StdioOptions,
   observed: Observed,
-  onClientClosed: () => void,
+  onInputOver: () => void,
 ): void {
+  const endInput = () => {
+    observed.isInputOver = true;
+    onInputOver();
+  };
   void pump({
     source: stdin,
     sink: child.stdin,
     onBytes: (bytes) => onChunk({ channel: 'stdin', at: now(), bytes }),
     onSourceEnd: () => {
       observed.clientClosedAt ??= now();
-      onClientClosed();
+      endInput();
     },
+    onSinkClosed: endInput,
   });
 }
 
@@ -162,12 +191,12 @@ function relaySignals(
 }
 
 /** Settles once nothing came for a while and the client has taken all that did come. */
-function waitForSilence(observed: Observed, stdout: Writable): Promise<void> {
+function waitForSilence(observed: Observed, { stdout, stderr }: StdioOptions): Promise<void> {
   return new Promise((resolve) => {
     const exitedAt = performance.now();
     const timer = setInterval(() => {
       const silentFor = performance.now() - Math.max(exitedAt, observed.lastOutputAt);
-      if (silentFor < SILENCE_AFTER_EXIT_MS || stdout.writableLength > 0) return;
+      if (silentFor < SILENCE_AFTER_EXIT_MS || stdout.writableLength + stderr.writableLength > 0) return;
       clearInterval(timer);
       resolve();
     }, SILENCE_AFTER_EXIT_MS / 4);

@@ -7,6 +7,9 @@ import { reindexCommand } from './reindex.ts';
 import { showCommand } from './show.ts';
 import { VERSION } from './version.ts';
 
+/** Names that `--help` may follow. */
+const COMMANDS = new Set(['record', 'list', 'show', 'reindex']);
+
 /** Parses and runs one command line. Throws `TapedeckError` `usage` for one that cannot be understood. */
 export async function runCommand(argv: readonly string[]): Promise<void> {
   const parser = yargs()
@@ -40,6 +43,7 @@ function isCommandsOwn(error: Error | undefined): boolean {
 function withHelpHint(message: string, argv: readonly string[]): string {
   const line = message.replaceAll('\n', ' ');
   if (line.includes('--help')) return line;
-  const command = argv.find((word) => !word.startsWith('-'));
-  return `${line}. See: tapedeck ${command === undefined ? '' : `${command} `}--help`;
+  const sentence = /[.?]$/.test(line) ? line : `${line}.`;
+  const command = argv.find((word) => COMMANDS.has(word));
+  return `${sentence} See: tapedeck ${command === undefined ? '' : `${command} `}--help`;
 }

@@ -1,4 +1,5 @@
 import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../errors.ts';
 import { sessionLine } from '../inspect/json-lines.ts';
 import { lookOf } from '../inspect/look.ts';
 import { sessionTable } from '../inspect/session-table.ts';
@@ -24,6 +25,10 @@ export const listCommand: CommandModule<object, Options> = {
           describe: 'Show at most this many sessions; 0 shows all',
           requiresArg: true,
         },
+      })
+      .check(({ limit }) => {
+        if (Number.isInteger(limit) && limit >= 0) return true;
+        throw new TapedeckError('usage', 'Expected a whole number after `--limit`. Example: --limit 20');
       })
       .example('$0 list', 'The newest 50 sessions')
       .example('$0 list --limit 0 --json', 'All of them, for a program'),

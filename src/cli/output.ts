@@ -1,15 +1,16 @@
 /** Long output to stdout, at the pace of its reader. */
 
+import { TapedeckError } from '../errors.ts';
+
 const PIECE_CHARS = 64 * 1024;
 
 /**
  * Writes the pieces to stdout. A reader that leaves early (`| head`) is no error: the rest is not even produced.
  */
 export async function writeOutput(pieces: Iterable<string>): Promise<void> {
-  let isReaderGone = false;
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    isReaderGone = true;
+  let failed: NodeJS.ErrnoException | undefined;
+  process.stdout.on('error', (error) => {
+    failed = error;
   });
   let waiting = '';
   for (const piece of pieces) {
@@ -17,9 +18,14 @@ export async function writeOutput(pieces: Iterable<string>): Promise<void> {
     if (waiting.length < PIECE_CHARS) continue;
     await write(waiting);
     waiting = '';
-    if (isReaderGone) return;
+    if (failed !== undefined) break;
   }
-  await write(waiting);
+  if (failed === undefined) await write(waiting);
+  if (failed !== undefined && failed.code !== 'EPIPE') throw cannotWrite(failed);
+}
+
+function cannotWrite(error: Error): TapedeckError {
+  return new TapedeckError('usage', `The output cannot be written: ${error.message}.`, { cause: error });
 }
 
 function write(text: string): Promise<void> {

@@ -32,7 +32,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
         transport: 'stdio',
         target: [command, ...args].map(quoted).join(' '),
         command: [command, ...args],
-        cwd: process.cwd(),
+        cwd: currentFolder(),
         at: now(),
         pid: process.pid,
         parentPid,
@@ -66,8 +66,18 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const end = await capture.end;
   if (end.spawnError !== null) say(spawnHelp(command, end.spawnError));
   await recorder.close({ ...end, reason: hasStopped ? 'stopped' : reasonOf(end) });
-  if (end.signal !== null) dieBy(end.signal);
-  else leave(hasStopped ? 1 : (end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126)));
+  if (hasStopped) leave(1);
+  else if (end.signal !== null) dieBy(end.signal);
+  else leave(end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126));
+}
+
+/** Null where the folder was removed: a server can be started there all the same. */
+function currentFolder(): string | null {
+  try {
+    return process.cwd();
+  } catch {
+    return null;
+  }
 }
 
 /** Open handles (the client's end of our stdin) would keep the process alive. */

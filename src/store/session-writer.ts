@@ -17,7 +17,7 @@ export type SessionStart = {
   /** The wrapped command as one line, for people. */
   target: string;
   command: readonly string[];
-  cwd: string;
+  cwd: string | null;
   at: number;
   host: string;
   pid: number;

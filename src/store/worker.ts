@@ -6,8 +6,10 @@
  * Passing trouble (a full disk, a lock) keeps the frames here and tries again; lasting trouble gives them up and counts
  * them. Either way the relay is told once, in words, and never waits.
  */
+import { statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { TapedeckError } from '../errors.ts';
 import { eachChunk } from './batch.ts';
 import { createIndexer, type Indexer } from './indexer.ts';
 import { createIngest } from './ingest.ts';
@@ -36,6 +38,8 @@ let writer: SessionWriter | undefined;
 let indexer: Indexer | undefined;
 let isHopeless = false;
 let isTroubleTold = false;
+/** Tells the file that we opened from another one of the same name. */
+let inode: bigint | undefined;
 let unacknowledged = 0;
 let serverPid: number | undefined;
 let commitPlanned: NodeJS.Timeout | undefined;
@@ -74,6 +78,7 @@ open();
 function open(): void {
   try {
     store = openStore(path, { durable });
+    inode = inodeOf(path);
     const client = findClient(session.parentPid);
     const { parentPid: _, ...start } = session;
     writer = createSessionWriter(store, {
@@ -120,6 +125,7 @@ function tryCommit(held: ReturnType<typeof ingest.held>): boolean {
     if (serverPid !== undefined) writer.serverStarted(serverPid);
     serverPid = undefined;
     writer.write(ingest.frames(), ingest.firstSeq(), held, ingest.loss());
+    assertInPlace();
   } catch (error) {
     onTrouble(error);
     return false;
@@ -127,6 +133,17 @@ function tryCommit(held: ReturnType<typeof ingest.held>): boolean {
   indexer?.remember(ingest.frames(), ingest.firstSeq());
   ingest.confirm();
   return true;
+}
+
+/** SQLite would go on writing to a file that has lost its name, and nobody could ever read it. */
+function assertInPlace(): void {
+  if (inodeOf(path) === inode) return;
+  writer = undefined;
+  throw new TapedeckError('not-found', 'it was removed or replaced while a session was recorded into it');
+}
+
+function inodeOf(file: string): bigint | undefined {
+  return statSync(file, { bigint: true, throwIfNoEntry: false })?.ino;
 }
 
 function acknowledge(): void {

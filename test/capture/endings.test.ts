@@ -8,6 +8,7 @@ import {
   isRunning,
   latestSession,
   record,
+  start,
   tapedeck,
   tempFolder,
   tempStore,
@@ -35,6 +36,12 @@ test.each(['SIGKILL', 'SIGTERM', 'SIGSEGV'])(
   },
 );
 
+test.each(['SIGPIPE', 'SIGXFSZ'])('death by %s is mirrored, although Node ignores it', async (wanted) => {
+  const kill = `kill -s ${wanted.slice(3)} $$`;
+  const { code, signal } = await tapedeck(['record', '--db', tempStore(), '--', 'sh', '-c', kill]).ended;
+  expect({ code, signal }).toEqual({ code: null, signal: wanted });
+});
+
 test('a command that cannot be found is one clear line and exit 127', async () => {
   const db = tempStore();
   const { code, stdout, stderr } = await tapedeck(['record', '--db', db, '--', 'no-such-server', 'x']).ended;
@@ -53,6 +60,31 @@ test('a command that is no program is one clear line and exit 126', async () => 
   expect(stderr).toMatch(
     /^tapedeck: cannot start `.*notes\.txt`: it is not an executable file, or access is denied\.\n$/,
   );
+});
+
+test.each(['', join('no-folder.txt', 'server')])(
+  'a command that Node refuses to start, %j, is one clear line and exit 126',
+  async (command) => {
+    const cwd = tempFolder();
+    writeFileSync(join(cwd, 'no-folder.txt'), '');
+    const db = tempStore();
+    const path = command === '' ? '' : join(cwd, command);
+    const { code, stderr } = await tapedeck(['record', '--db', db, '--', path]).ended;
+    expect(code).toBe(126);
+    expect(stderr).toMatch(/^tapedeck: cannot start `[^\n]*\n$/);
+    expect(await latestSession(db)).toMatchObject({ endReason: 'not-started', frames: 0 });
+  },
+);
+
+test('a folder that was removed harms no traffic and is said once', async () => {
+  const folder = join(tempFolder(), 'removed');
+  const script = 'mkdir "$1"; cd "$1"; rmdir "$1"; shift; exec "$@"';
+  const args = [process.execPath, BIN, 'record', '--db', tempStore(), '--', 'sh', '-c', 'cat; exit 3'];
+  const { child, ended } = start('sh', ['-c', script, 'sh', folder, ...args]);
+  child.stdin.end('hello\n');
+  const { code, stdout, stderr } = await ended;
+  expect({ code, stdout: stdout.toString() }).toEqual({ code: 3, stdout: 'hello\n' });
+  expect(stderr.match(/^tapedeck: .*Traffic goes on/gm)).toHaveLength(1);
 });
 
 test.each(['SIGTERM', 'SIGHUP'] as const)(
@@ -85,6 +117,40 @@ test('a second SIGINT kills a server that ignores the first', async () => {
   const { signal } = await ended;
   expect(signal).toBe('SIGKILL');
   expect((await latestSession(db)).signal).toBe('SIGKILL');
+});
+
+test('a server that closes its input closes the client’s pipe, and the client is not said to have closed', async () => {
+  const db = tempStore();
+  const server = `require('node:fs').closeSync(0);
+    process.on('SIGTERM', () => process.exit(4));
+    setInterval(() => {}, 1000);
+    console.log(process.pid);`;
+  // A shell makes real pipes, where Node makes sockets.
+  const script = `(trap '' PIPE; while echo x 2>&-; do :; done; echo refused >&2) | "$@"`;
+  const args = [process.execPath, BIN, 'record', '--db', db, '--', process.execPath, '-e', server];
+  const { stdout, stderr, ended } = start('sh', ['-c', script, 'sh', ...args]);
+  await until('the client cannot write', () => stderr().includes('refused'));
+  process.kill(Number(stdout()), 'SIGTERM');
+  expect((await ended).code).toBe(4);
+  expect((await latestSession(db)).endReason).toBe('server-exited');
+});
+
+test('a server that closes its output closes the client’s pipe, and may go on', async () => {
+  const script = `"$@" | (cat; echo over >&2)`;
+  const args = [
+    process.execPath,
+    BIN,
+    'record',
+    '--db',
+    tempStore(),
+    '--',
+    process.execPath,
+    fixture('half-close.js'),
+  ];
+  const { child, stderr, ended } = start('sh', ['-c', script, 'sh', ...args]);
+  await until('the client sees the end', () => stderr().includes('over'));
+  child.stdin.end();
+  expect((await ended).code).toBe(0);
 });
 
 test('no server is left behind when its client is killed, even one that ignores the end of its input', async () => {

@@ -1,7 +1,11 @@
+import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
+  BIN,
   fixture,
   isRunning,
   latestSession,
@@ -176,6 +180,16 @@ test('a server that closes its stdout is seen to do so while it still reads', as
   await new Promise((resolve) => child.stdout.on('end', resolve));
   child.stdin.end('abc');
   expect((await ended).code).toBe(3);
+});
+
+test('what a server said on stderr before it ended waits for a client that reads late', async () => {
+  const server = `require('node:fs').writeFileSync(2, Buffer.alloc(400_000, 'x'))`;
+  const args = [BIN, 'record', '--db', tempStore(), '--', process.execPath, '-e', server];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  // Not read until tapedeck would have left, if it did not wait.
+  const patience = new Promise((resolve) => setTimeout(resolve, 2500, 'still there'));
+  expect(await Promise.race([once(child, 'exit'), patience])).toBe('still there');
+  expect((await buffer(child.stderr)).length).toBe(400_000);
 });
 
 test('a client that closes its end of stdout ends a server that goes on writing', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { widthOf } from '../../src/inspect/text.ts';
-import { fixture, record, start, tapedeck, tempStore, until } from '../support/tapedeck.ts';
+import { BIN, fixture, record, start, tapedeck, tempStore, until } from '../support/tapedeck.ts';
 
 const HOSTILE =
   '\u001b[31mred\u001b]0;title\u0007 \u202Ereversed\u2066 \u200Bhidden 日本語 🏳️‍🌈 \u0085\u009b2J';
@@ -203,3 +203,22 @@ test('colour is for terminals only, and never against NO_COLOR', async () => {
   expect((await onTerminal({ TERM: 'xterm', NO_COLOR: '1' })).stdout.toString()).not.toContain('\u001b[');
   expect((await onTerminal({ TERM: 'dumb' })).stdout.toString()).not.toContain('\u001b[');
 });
+
+test.skipIf(process.platform !== 'linux')(
+  'output that cannot be written is one clear line and exit 2',
+  async () => {
+    const db = await recordEverything();
+    const { code, stderr } = await start('sh', [
+      '-c',
+      '"$@" >/dev/full',
+      'sh',
+      process.execPath,
+      BIN,
+      'show',
+      '--db',
+      db,
+    ]).ended;
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^tapedeck: The output cannot be written: ENOSPC[^\n]*\n$/);
+  },
+);

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
@@ -22,7 +22,7 @@ test('--help lists every command, --version says which this is', async () => {
 /** Where a command line goes wrong, and what is said about it. `MARK` would be made by the server if it ran. */
 const WRONG: [argv: string[], complaint: RegExp][] = [
   [[], /Expected a command\. See: tapedeck --help/],
-  [['recrod'], /Did you mean record\?.*See: tapedeck .*--help/],
+  [['recrod'], /Did you mean record\? See: tapedeck --help/],
   [['record'], /Expected the server’s command after `--`/],
   [['record', '--'], /Expected the server’s command after `--`/],
   [
@@ -38,6 +38,9 @@ const WRONG: [argv: string[], complaint: RegExp][] = [
   [['record', '--max-queue=0', '--', 'node', 'MARK'], /Expected a size after `--max-queue`, got `0`/],
   [['record', '--name', '', '--', 'node', 'MARK'], /Expected a value after `--name`/],
   [['record', '--name', '--', 'node', 'MARK'], /Not enough arguments following: name/],
+  [['list', '--limit', 'many'], /Expected a whole number after `--limit`/],
+  [['list', '--limit=-1'], /Expected a whole number after `--limit`/],
+  [['list', '--db', '/nowhere/a.db', '--db', '/nowhere/b.db'], /no store at \/nowhere\/b\.db yet/],
   [['list', '--jsn'], /Unknown argument: jsn\. See: tapedeck list --help/],
   [['list', 'extra'], /Unknown (?:argument|command): extra/],
   [
@@ -75,6 +78,17 @@ test('the store is named by --db, else by TAPEDECK_DB', async () => {
   const { stdout } = await tapedeck(['list', '--json'], { env }).ended;
   expect(stdout.toString().split('\n')).toHaveLength(2);
 });
+
+test.each([':memory:', 'spaced ', 'file:x?mode=memory', 'd é/ü.db'])(
+  'a store named %j is a private file of that name',
+  async (name) => {
+    const cwd = tempFolder();
+    await tapedeck(['record', '--db', name, '--', process.execPath, '-e', ''], { cwd }).ended;
+    expect(statSync(join(cwd, name.trim())).mode & 0o777).toBe(0o600);
+    const { stdout } = await tapedeck(['list', '--db', name, '--json'], { cwd }).ended;
+    expect(stdout.toString().split('\n')).toHaveLength(2);
+  },
+);
 
 test('the store is else in the platform’s data folder', async () => {
   const home = tempFolder();

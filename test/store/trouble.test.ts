@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -79,6 +79,31 @@ test('another program’s database harms no traffic, is said once, and stays as 
   other.exec('CREATE TABLE mine (a)');
   other.close();
   expectOneComplaint(await expectUnharmedTraffic(record(db, ['cat.js'])), /another program's database/);
+});
+
+test('a store that is removed harms no traffic and is said once', async () => {
+  const db = tempStore();
+  const run = record(db, ['cat.js']);
+  run.child.stdin.write(LINE);
+  await until(
+    'the line is stored',
+    async () => (await latestSession(db).catch(() => undefined))?.frames === 2,
+  );
+  rmSync(db);
+  run.child.stdin.end(LINE);
+  const { code, stdout, stderr } = await run.ended;
+  expect([code, stdout.toString()]).toEqual([0, LINE.repeat(2)]);
+  expectOneComplaint(stderr, /removed or replaced/);
+});
+
+test('--strict ends a server whose store is removed', async () => {
+  const db = tempStore();
+  const run = record(db, ['cat.js'], ['--strict']);
+  run.child.stdin.write(LINE);
+  await until('the line is back', () => run.stdout().includes(LINE));
+  rmSync(db);
+  run.child.stdin.write(LINE);
+  expect((await run.ended).code).toBe(1);
 });
 
 test('a lock that passes costs nothing: what waited is stored', async () => {
@@ -178,4 +203,17 @@ test('--strict refuses to start a server whose traffic cannot be recorded', asyn
   expect(code).toBe(1);
   expect(stderr).toMatch(/not an SQLite database.*Stopping, because of --strict/);
   expect(existsSync(marker)).toBe(false);
+});
+
+test('--strict ends a server whose store fails, and exits 1 however the server ended', async () => {
+  const db = tempStore();
+  const run = record(db, ['cat.js'], ['--strict']);
+  run.child.stdin.write(LINE);
+  await until('the line is back', () => run.stdout().includes(LINE));
+  const lock = start(process.execPath, [fixture('hold-lock.js'), db]);
+  await until('the store is locked', () => lock.stdout().includes('locked'));
+  run.child.stdin.write(LINE);
+  const { code, signal, stderr } = await run.ended;
+  expect({ code, signal }).toEqual({ code: 1, signal: null });
+  expect(stderr).toMatch(/^tapedeck: [^\n]*keeps it locked[^\n]*Stopping, because of --strict\.\n$/);
 });
