@@ -11,7 +11,11 @@ import { VERSION } from './version.ts';
 /** Runs until the server has gone; then exits with its code or dies by its signal. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
   const { file, durable, isStrict, maxFrameBytes, maxQueueBytes, name, labels } = options;
-  const stderr = openStderr();
+  let onWriterRuns = () => {};
+  const writerRuns = new Promise<void>((resolve) => {
+    onWriterRuns = resolve;
+  });
+  const stderr = openStderr(writerRuns);
   const say = (text: string) => void stderr.write(`tapedeck: ${text}\n`);
   const parentPid = process.ppid;
   let recorder: Recorder | undefined;
@@ -54,14 +58,15 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const capture = captureStdio({
     command,
     args,
-    stdin: openStdin(),
-    stdout: openStdout(),
+    stdin: openStdin(writerRuns),
+    stdout: openStdout(writerRuns),
     stderr,
     onChunk: (chunk) => recorder?.append(chunk),
     isClientGone: () => process.ppid !== parentPid || recorder?.isClientGone() === true,
   });
   stopServer = capture.stop;
   recorder ??= open();
+  void recorder.opened.then(onWriterRuns);
   if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
   const end = await capture.end;
   if (end.spawnError !== null) say(spawnHelp(command, end.spawnError));

@@ -174,9 +174,14 @@ function index(): void {
     const isDone = indexer?.advance(pace.sliceMs(began)) ?? true;
     if (!isDone) planIndexing();
   } catch (error) {
-    onTrouble(error);
+    onIndexTrouble(error);
   }
   pace.onWorked(began, performance.now());
+}
+
+/** The next reader does what is left: nobody has to know, and no server has to end. */
+function onIndexTrouble(error: unknown): void {
+  if (!troubleOf(error).isPassing) indexer = undefined;
 }
 
 function onTrouble(error: unknown): void {
@@ -206,10 +211,13 @@ function finish(end: SessionEnd, deadline: number): void {
 function closeSession(end: SessionEnd): void {
   try {
     writer?.end(end, ingest.loss());
-    indexer?.advance(LAST_INDEXING_MS);
   } catch (error) {
     onTrouble(error);
-  } finally {
-    store?.close();
   }
+  try {
+    indexer?.advance(LAST_INDEXING_MS);
+  } catch (error) {
+    onIndexTrouble(error);
+  }
+  store?.close();
 }

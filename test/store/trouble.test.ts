@@ -19,11 +19,15 @@ import {
 const LINE = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
 
 /** Sends lines through a relay to `cat.js` and expects them back, and the server's own exit code. */
-async function expectUnharmedTraffic({ child, ended }: Run, lines = LINE.repeat(100)): Promise<string> {
+async function expectUnharmedTraffic(
+  { child, ended }: Run,
+  lines = LINE.repeat(100),
+  expected = lines,
+): Promise<string> {
   child.stdin.end(lines);
   const { code, signal, stdout, stderr } = await ended;
   expect({ code, signal }).toEqual({ code: 0, signal: null });
-  expect(stdout.toString()).toBe(lines);
+  expect(stdout.toString()).toBe(expected);
   return stderr;
 }
 
@@ -104,6 +108,21 @@ test('--strict ends a server whose store is removed', async () => {
   rmSync(db);
   run.child.stdin.write(LINE);
   expect((await run.ended).code).toBe(1);
+});
+
+test('trouble with the index alone is not told, and ends no server, even with --strict', async () => {
+  const db = tempStore();
+  const run = record(db, ['cat.js'], ['--strict']);
+  run.child.stdin.write(LINE);
+  await until('the line is back', () => run.stdout().includes(LINE));
+  const store = new Database(db);
+  store.exec('DROP TABLE message');
+  const stored = store.prepare<[], number>('SELECT count(*) FROM frame').pluck();
+  run.child.stdin.write(LINE);
+  await until('the next line is stored', () => stored.get() === 4);
+  expect(await expectUnharmedTraffic(run, LINE, LINE.repeat(3))).toBe('');
+  expect(stored.get()).toBe(6);
+  store.close();
 });
 
 test('a lock that passes costs nothing: what waited is stored', async () => {
