@@ -14,20 +14,25 @@ export async function benchMemory(folder, { messages, progress }) {
   const large = await startClient(command);
   const idle = large.memoryMb('VmRSS');
   await large.call('tools/call', { name: 'size', arguments: { text: 'x'.repeat(LINE_MB * MB) } });
-  // The answer has passed; its frame is stored and indexed within moments. The peak is read once that is done.
-  await callEcho(large, 1, 1);
-  await new Promise((resolve) => setTimeout(resolve, 3000));
+  await settle();
   const peak = large.memoryMb('VmHWM');
   await large.close();
 
   progress(`${messages} messages through one process`);
   const many = await startClient(command);
   await callEcho(many, messages / 20, 16);
+  await settle();
   const early = many.memoryMb('VmRSS');
   await callEcho(many, (messages * 9) / 20, 16);
+  await settle();
   const late = many.memoryMb('VmRSS');
   await many.close();
   return [peakRow(idle, peak), flatRow(messages, early, late)];
+}
+
+/** What has passed is stored and indexed within moments; the figures are those after that. */
+function settle() {
+  return new Promise((resolve) => setTimeout(resolve, 3000));
 }
 
 function peakRow(idle, peak) {
