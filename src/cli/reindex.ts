@@ -3,7 +3,7 @@ import { formatCount } from '../inspect/figures.ts';
 import { reindexSession } from '../store/indexer.ts';
 import { storePath } from '../store/location.ts';
 import { openForReading, openStore } from '../store/open.ts';
-import { eachSession, findSession } from '../store/reader.ts';
+import { eachSession, findSession, stateOf } from '../store/reader.ts';
 import { DB_OPTION } from './shared-options.ts';
 
 type Options = { session: string | undefined; db: string | undefined };
@@ -21,7 +21,9 @@ export const reindexCommand: CommandModule<object, Options> = {
     // Opened for reading first: a store that is not there must not be made by this command.
     openForReading(path).close();
     const store = openStore(path);
-    const sessions = reference === undefined ? [...eachSession(store)] : [findSession(store, reference)];
+    // The recorder of an open session is at work on its index itself.
+    const closed = () => [...eachSession(store)].filter((session) => stateOf(session) !== 'open');
+    const sessions = reference === undefined ? closed() : [findSession(store, reference)];
     for (const { number } of sessions) reindexSession(store, number);
     store.close();
     process.stderr.write(`tapedeck: indexed ${formatCount(sessions.length, 'session')}\n`);

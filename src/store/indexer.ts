@@ -65,18 +65,25 @@ export function createIndexer(store: Store, session: number): Indexer {
 
 type NumberedFrame = Frame & { seq: number };
 
-/** Rebuilds a session's index from nothing, in one transaction. */
+/** So long a rebuild may keep recorders waiting for the store; then it leaves them half as much time. */
+const SLICE_MS = 50;
+
+/** Rebuilds a session's index from nothing. Stopped halfway, it leaves the session as one whose index is behind. */
 export function reindexSession(store: Store, session: number): void {
-  const rebuild = store.transaction(() => {
+  const forget = store.transaction(() => {
     store.prepare('DELETE FROM message WHERE session = ?').run(session);
-    createIndexer(store, session).advance(Number.POSITIVE_INFINITY);
+    store.prepare('UPDATE session SET indexed = 0 WHERE number = ?').run(session);
   });
-  rebuild.immediate();
+  forget.immediate();
+  const indexer = createIndexer(store, session);
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  while (!indexer.advance(SLICE_MS)) Atomics.wait(pause, 0, 0, SLICE_MS / 2);
 }
 
+/** Replaces, because two readers may complete the same index at once. */
 function prepareMessageInsert(store: Store, session: number): (indexed: IndexedMessage) => void {
   const insert = store.prepare(
-    `INSERT INTO message (session, seq, n, kind, id_type, id, method, canonical, target, task, relation, to_seq, to_n,
+    `INSERT OR REPLACE INTO message (session, seq, n, kind, id_type, id, method, canonical, target, task, relation, to_seq, to_n,
        latency, outcome, error_code, problem)
      VALUES (${session}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );

@@ -125,6 +125,19 @@ test('an index that a recorder left behind is completed when the store is read',
   again.close();
 });
 
+test('reindex leaves the session alone that is being recorded', async () => {
+  const db = tempStore();
+  await recordAskingServer(db);
+  const { child, stdout, ended } = record(db, ['cat.js']);
+  child.stdin.write('{}\n');
+  await until('the session flows', () => stdout().length > 0);
+  await until('it is stored', async () => (await latestSession(db)).frames === 2);
+  const { stderr } = await tapedeck(['reindex', '--db', db]).ended;
+  expect(stderr).toBe('tapedeck: indexed 1 session\n');
+  child.stdin.end();
+  await ended;
+});
+
 test('frames read back one by one give the same conversation', async () => {
   const db = tempStore();
   await recordAskingServer(db);
