@@ -158,10 +158,20 @@ function envelopeOf(payload: Buffer, n: number): Map<string, Span> | undefined {
   const root = { start, end: payload.length, type: typeAt(payload, start) };
   if (root.type === 'object') return membersOf(payload, root);
   if (root.type !== 'array') return undefined;
+  const element = elementsOf(payload, start)[n];
+  return element?.type === 'object' ? membersOf(payload, element) : undefined;
+}
+
+/** A batch is asked for each of its messages in turn: walking it anew for each would take the square of the time. */
+const batches = new WeakMap<Buffer, readonly Span[]>();
+
+function elementsOf(payload: Buffer, start: number): readonly Span[] {
+  const known = batches.get(payload);
+  if (known !== undefined) return known;
   const elements: Span[] = [];
   eachElement(payload, start, (element) => elements.push(element));
-  const element = elements[n];
-  return element?.type === 'object' ? membersOf(payload, element) : undefined;
+  batches.set(payload, elements);
+  return elements;
 }
 
 function bodyOf(payload: Buffer, n: number, member: 'params' | 'result' | 'error'): Json | undefined {

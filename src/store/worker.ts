@@ -139,7 +139,10 @@ function tryCommit(held: ReturnType<typeof ingest.held>): boolean {
 function assertInPlace(): void {
   if (inodeOf(path) === inode) return;
   writer = undefined;
-  throw new TapedeckError('not-found', 'it was removed or replaced while a session was recorded into it');
+  throw new TapedeckError(
+    'not-found',
+    `${path} was removed or replaced while a session was recorded into it`,
+  );
 }
 
 function inodeOf(file: string): bigint | undefined {
@@ -187,7 +190,9 @@ function onIndexTrouble(error: unknown): void {
 function onTrouble(error: unknown): void {
   const { text, isPassing } = troubleOf(error);
   if (!isPassing) isHopeless = true;
-  if (!isTroubleTold) tell({ type: 'trouble', text: `${path}: ${text}` });
+  // Our own errors name the file themselves.
+  const place = error instanceof TapedeckError ? '' : `${path}: `;
+  if (!isTroubleTold) tell({ type: 'trouble', text: place + text.replace(/\.$/, '') });
   isTroubleTold = true;
 }
 
