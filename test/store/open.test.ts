@@ -93,3 +93,16 @@ test('the store has the pages, the vacuum mode and the journal that the design w
   expect([pragma('page_size'), pragma('auto_vacuum'), pragma('journal_mode')]).toEqual([8192, 2, 'wal']);
   store.close();
 });
+
+test('an answer is found by its index, however many messages a session has', () => {
+  const db = tempStore();
+  openStore(db).close();
+  const store = openForReading(db);
+  const plan = store.prepare<[], { detail: string }>('EXPLAIN QUERY PLAN SELECT * FROM exchange').all();
+  const details = plan.map(({ detail }) => detail).filter((detail) => /SEARCH (answer|cancel)/.test(detail));
+  expect(details).toEqual([
+    expect.stringMatching(/^SEARCH answer USING INDEX message_link \(session=\? AND to_seq=\?\)/),
+    expect.stringMatching(/^SEARCH cancel USING INDEX message_link \(session=\? AND to_seq=\?\)/),
+  ]);
+  store.close();
+});
