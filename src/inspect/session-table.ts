@@ -6,6 +6,8 @@ import { clip, escapeText, pad, widthOf } from './text.ts';
 
 type Column = {
   title: string;
+  /** Left out where the terminal is too narrow, the highest first. */
+  expendable?: number;
   /** The text of a cell, not escaped yet. */
   cell: (session: SessionRow) => string;
   isNumber?: boolean;
@@ -17,10 +19,10 @@ type Column = {
 const COLUMNS: readonly Column[] = [
   { title: 'SESSION', cell: (s) => s.id, color: (c) => c.bold },
   { title: 'NAME', cell: (s) => s.name ?? s.target, least: 8 },
-  { title: 'STARTED', cell: (s) => formatTime(s.startedAt) },
-  { title: 'LASTED', cell: durationOf, isNumber: true },
-  { title: 'CLIENT', cell: clientOf, least: 6 },
-  { title: 'SERVER', cell: (s) => peerOf(s.serverName, s.serverVersion), least: 6 },
+  { title: 'STARTED', expendable: 2, cell: (s) => formatTime(s.startedAt) },
+  { title: 'LASTED', expendable: 1, cell: durationOf, isNumber: true },
+  { title: 'CLIENT', expendable: 3, cell: clientOf, least: 6 },
+  { title: 'SERVER', expendable: 4, cell: (s) => peerOf(s.serverName, s.serverVersion), least: 6 },
   { title: 'EXCHANGES', cell: (s) => String(s.exchanges), isNumber: true },
   {
     title: 'ERRORS',
@@ -45,50 +47,56 @@ const COLUMNS: readonly Column[] = [
 
 const GAP = 2;
 
+/** A column with the texts and the width that it takes. */
+type Laid = { column: Column; cells: string[]; width: number };
+
 /** The table's lines, without line ends. Cells are escaped; no line is wider than `look.width`, if that can be. */
 export function* sessionTable(sessions: readonly SessionRow[], look: Look): Generator<string> {
-  const rows = sessions.map((session) => COLUMNS.map((column) => escapeText(column.cell(session))));
-  const natural = COLUMNS.map(({ title }, i) =>
-    Math.max(title.length, ...rows.map((row) => widthOf(row[i] ?? ''))),
+  const laid = fitColumns(
+    COLUMNS.map((column) => layColumn(column, sessions)),
+    look.width,
   );
-  const widths = fitWidths(natural, look.width);
-  yield look.colors.dim(
-    formatRow(
-      COLUMNS.map(({ title }) => title),
-      widths,
-    )
-      .join(' '.repeat(GAP))
-      .trimEnd(),
-  );
+  const line = (cells: string[]) => cells.join(' '.repeat(GAP)).trimEnd();
+  yield look.colors.dim(line(laid.map(({ column, width }) => cellText(column, column.title, width))));
   for (const [r, session] of sessions.entries()) {
-    const cells = formatRow(rows[r] ?? [], widths);
-    const colored = cells.map((cell, i) => COLUMNS[i]?.color?.(look.colors, session)?.(cell) ?? cell);
-    yield colored.join(' '.repeat(GAP)).trimEnd();
+    const cells = laid.map(({ column, cells, width }) => {
+      const text = cellText(column, cells[r] ?? '', width);
+      return column.color?.(look.colors, session)?.(text) ?? text;
+    });
+    yield line(cells);
   }
 }
 
-function formatRow(cells: readonly string[], widths: readonly number[]): string[] {
-  return cells.map((cell, i) => {
-    const width = widths[i] ?? 0;
-    const text = clip(cell, width);
-    return COLUMNS[i]?.isNumber ? ' '.repeat(Math.max(0, width - widthOf(text))) + text : pad(text, width);
-  });
+function layColumn(column: Column, sessions: readonly SessionRow[]): Laid {
+  const cells = sessions.map((session) => escapeText(column.cell(session)));
+  return { column, cells, width: Math.max(column.title.length, ...cells.map(widthOf)) };
 }
 
-/** Takes from the widest column that may be cut, one by one, until the row fits. */
-function fitWidths(natural: readonly number[], available: number): number[] {
-  const widths = [...natural];
-  let excess = widths.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) - available;
-  for (; excess > 0; excess -= 1) {
-    let widest = -1;
-    for (const [i, width] of widths.entries()) {
-      const least = COLUMNS[i]?.least;
-      if (least !== undefined && width > least && width > (widths[widest] ?? 0)) widest = i;
-    }
-    if (widest === -1) break;
-    widths[widest] = (widths[widest] ?? 0) - 1;
+function cellText({ isNumber }: Column, cell: string, width: number): string {
+  const text = clip(cell, width);
+  return isNumber ? ' '.repeat(Math.max(0, width - widthOf(text))) + text : pad(text, width);
+}
+
+/** Leaves columns out while not even the least widths fit, then takes from the widest that may be cut. */
+function fitColumns(all: readonly Laid[], available: number): Laid[] {
+  let laid = [...all];
+  const total = (width: (column: Laid) => number) =>
+    laid.reduce((sum, column) => sum + width(column), GAP * (laid.length - 1));
+  while (total(leastWidth) > available) {
+    const rank = Math.max(...laid.map(({ column }) => column.expendable ?? 0));
+    if (rank === 0) break;
+    laid = laid.filter(({ column }) => column.expendable !== rank);
   }
-  return widths;
+  for (let excess = total(({ width }) => width) - available; excess > 0; excess -= 1) {
+    const [widest] = laid.filter((one) => one.width > leastWidth(one)).sort((a, b) => b.width - a.width);
+    if (widest === undefined) break;
+    widest.width -= 1;
+  }
+  return laid;
+}
+
+function leastWidth({ column, width }: Laid): number {
+  return column.least === undefined ? width : Math.min(width, column.least);
 }
 
 function durationOf(session: SessionRow): string {
