@@ -37,7 +37,7 @@ export function pump(options: PumpOptions): Promise<void> {
       block();
       sink.once('drain', unblock);
     }
-    const ready = onBytes(bytes);
+    const ready = shown(onBytes, bytes);
     if (ready !== undefined) {
       block();
       ready.then(unblock);
@@ -68,4 +68,13 @@ export function pump(options: PumpOptions): Promise<void> {
       source.destroy();
     });
   });
+}
+
+/** Whatever goes wrong with the copy, the traffic goes on. */
+function shown(onBytes: PumpOptions['onBytes'], bytes: Buffer): Promise<void> | undefined {
+  try {
+    return onBytes(bytes);
+  } catch {
+    return undefined;
+  }
 }

@@ -14,7 +14,7 @@
 import type { Channel, Frame, FramePart, LineEnd } from './frame.ts';
 
 export type LineSplitter = {
-  /** Takes the next bytes, read at `at` (microseconds). The bytes are kept by reference until their line ends. */
+  /** Takes the next bytes, read at `at` (microseconds). Large pieces are kept by reference until their line ends. */
   feed(bytes: Buffer, at: number): void;
   /**
    * Says that bytes after those fed last were lost. A line in progress is given out as truncated; where the lost
@@ -29,6 +29,8 @@ export type LineSplitter = {
 };
 
 const EMPTY = Buffer.alloc(0);
+/** A smaller piece is copied: as a view it would keep the whole buffer alive that it came in, for as long as its line lasts. */
+const COPIED_BELOW_BYTES = 4096;
 const LF = 0x0a;
 const CR = 0x0d;
 const LSP_HEADER = /^content-length:[ \t]*(\d{1,10})[ \t]*$/i;
@@ -102,7 +104,7 @@ export function createLineSplitter(options: {
     if (room <= 0 || bytes.length === 0) return;
     const kept = bytes.length > room ? bytes.subarray(0, room) : bytes;
     keptBytes += kept.length;
-    fragments.push(kept);
+    fragments.push(kept.length < COPIED_BELOW_BYTES ? Buffer.from(kept) : kept);
   }
 
   function finishLine(): void {

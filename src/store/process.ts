@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs';
 export type ProcessFacts = { parent: number; program: string; started: string };
 
 /** Programs that only start others: the client is whoever called them. */
-const LAUNCHERS = /^(?:sh|bash|dash|zsh|fish|env|npm|npx|npm exec.*|npx .*|pnpm|yarn|bunx|uvx|cmd\.exe)$/;
+const LAUNCHERS =
+  /^(?:sh|bash|dash|zsh|fish|env|nohup|setsid|sudo|timeout|npm|npx|npm exec.*|npx .*|pnpm|yarn|bunx|uvx|cmd\.exe)$/;
 const MAX_LAUNCHERS = 6;
 
 /** The process that uses us: the nearest ancestor that is no mere launcher. Null where the platform does not tell. */
