@@ -8,7 +8,7 @@ import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const BIN = join(ROOT, 'bin/tapedeck.js');
-const SERVER = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
+const SERVER = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js';
 const DB = join(ROOT, 'demo.db');
 
 for (const suffix of ['', '-wal', '-shm']) rmSync(DB + suffix, { force: true });
@@ -19,9 +19,14 @@ sayWhatNext();
 
 /** What any client does; only the command has `tapedeck record --` in front of it. */
 async function talk() {
-  const record = [BIN, 'record', '--name', 'demo', '--db', DB, '--', process.execPath, SERVER, 'stdio'];
+  const record = [BIN, 'record', '--name', 'demo', '--db', DB, '--', 'node', SERVER, 'stdio'];
   say(`A client starts: node ${shown(record)}\n`);
-  const transport = new StdioClientTransport({ command: process.execPath, args: record, stderr: 'ignore' });
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: record,
+    cwd: ROOT,
+    stderr: 'ignore',
+  });
   const client = new Client({ name: 'demo-client', version: '1.0.0' }, { capabilities: { sampling: {} } });
   client.setRequestHandler(CreateMessageRequestSchema, () => ({
     role: 'assistant',

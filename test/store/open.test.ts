@@ -106,3 +106,14 @@ test('an answer is found by its index, however many messages a session has', () 
   ]);
   store.close();
 });
+
+test('commits reach the disk at once only in a durable store', () => {
+  const synchronousOf = (durable: boolean) => {
+    const store = openStore(tempStore(), { durable });
+    const level = store.pragma('synchronous', { simple: true });
+    store.close();
+    return level;
+  };
+  // SQLite's numbers: 1 is NORMAL, 2 is FULL.
+  expect([synchronousOf(false), synchronousOf(true)]).toEqual([1, 2]);
+});
