@@ -18,7 +18,7 @@ export type AnswerContext = {
   /** Null where nothing may be edited. */
   origins: Origins | null;
   metadataPaths: MetadataPaths;
-  show: (event: HttpEvent) => void;
+  show: (event: HttpEvent) => Promise<void> | undefined;
 };
 
 /** Paths of the upstream at which it has said that its protected-resource metadata stands. */
@@ -65,18 +65,31 @@ function relayHead({ exchange, response, answer, show }: AnswerContext, headers:
 }
 
 function relayBody({ exchange, response, answer, show }: AnswerContext, edit: BodyEdit | null): void {
+  let isHeld = false;
+  const resume = () => {
+    if (!isHeld && !response.writableNeedDrain) answer.resume();
+  };
   const send = ({ bytes, original }: EditedBytes) => {
     if (bytes.length === 0) return;
     if (!response.write(bytes)) answer.pause();
     const event = { type: 'response-body', exchange, at: now(), bytes } as const;
-    show(original === undefined ? event : { ...event, original });
+    const wait = show(original === undefined ? event : { ...event, original });
+    if (wait !== undefined) hold(wait);
+  };
+  const hold = (wait: Promise<void>) => {
+    isHeld = true;
+    answer.pause();
+    void wait.then(() => {
+      isHeld = false;
+      resume();
+    });
   };
   answer.on('data', (bytes: Buffer) => send(edit === null ? { bytes } : edit.feed(bytes)));
   answer.on('end', () => {
     if (edit !== null) send(edit.end());
     endAnswer(response, answer);
   });
-  response.on('drain', () => answer.resume());
+  response.on('drain', resume);
 }
 
 function endAnswer(response: ServerResponse, answer: IncomingMessage): void {
@@ -126,6 +139,7 @@ function withLength({ forwarded, shown, edits }: RelayedHeaders, length: number)
   if (place < 0) return { forwarded, shown, edits };
   const header = shown[place] as string;
   const original = shown[place + 1] as string;
+  if (original === String(length)) return { forwarded, shown, edits };
   const setLength = (raw: readonly string[]) =>
     raw.map((text, i) => (i % 2 === 1 && raw[i - 1] === header ? String(length) : text));
   return {

@@ -10,7 +10,14 @@ import { type MetadataPaths, relayAnswer } from './answer.ts';
 import { now } from './clock.ts';
 import type { Origins } from './edits.ts';
 import { isBodyless, isBodyUnexpected, pairs, type RelayedHeaders, relayHeaders } from './headers.ts';
-import { findRefusal, originForm, type Refusal, unknownEncoding, unreachable } from './refusal.ts';
+import {
+  findAnswerProblem,
+  findRefusal,
+  originForm,
+  type Refusal,
+  unforwardable,
+  unreachable,
+} from './refusal.ts';
 import type { Upstream, UpstreamListener } from './upstream.ts';
 
 export type ExchangeContext = {
@@ -24,7 +31,8 @@ export type ExchangeContext = {
   doubtful: WeakSet<Socket>;
   /** The proxy breaks off what is open. */
   isCut: boolean;
-  show: (event: HttpEvent) => void;
+  /** May return what to wait for before more of the body is read. */
+  show: (event: HttpEvent) => Promise<void> | undefined;
 };
 
 export class Exchange implements UpstreamListener {
@@ -81,6 +89,11 @@ export class Exchange implements UpstreamListener {
       });
     }
     proxied.on('information', (information) => this.#relayInformation(information));
+    // Nobody asked for it: `Upgrade` is not passed on. Unheard, Node would close the connection and tell nobody.
+    proxied.once('upgrade', (_answer, socket) => {
+      socket.destroy();
+      this.#refuse(unforwardable(this.#context.upstream.origin, 'it switched protocols (101)'));
+    });
     if (!hasBody(request)) return;
     // Before the pipe that httpxy is about to lay, which ends `proxied` at the same event.
     request.once('end', () => {
@@ -94,10 +107,10 @@ export class Exchange implements UpstreamListener {
 
   onAnswer(answer: IncomingMessage): void {
     const { upstream, hasEdits, metadataPaths, show, scheme } = this.#context;
-    const encoding = answer.headers['transfer-encoding'];
-    if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') {
+    const problem = findAnswerProblem(answer);
+    if (problem !== null) {
       answer.destroy();
-      this.#refuse(unknownEncoding(upstream.origin, encoding));
+      this.#refuse(unforwardable(upstream.origin, problem));
       return;
     }
     this.#answer = answer;
@@ -197,7 +210,10 @@ export class Exchange implements UpstreamListener {
   #showBody(proxied: ClientRequest): void {
     const request = this.#request;
     const onData = (bytes: Buffer) => {
-      this.#show({ type: 'request-body', exchange: this.#number, at: now(), bytes });
+      const wait = this.#show({ type: 'request-body', exchange: this.#number, at: now(), bytes });
+      if (wait === undefined) return;
+      request.pause();
+      void wait.then(() => request.resume());
     };
     const onEnd = () => this.#showRequestEnd(true);
     request.on('data', onData);
@@ -218,7 +234,9 @@ export class Exchange implements UpstreamListener {
   #showEnd(): void {
     if (!this.#isRequestOver) this.#showRequestEnd(false);
     const rawTrailers = this.#answer?.rawTrailers ?? [];
-    this.#show({ type: 'end', exchange: this.#number, at: now(), ...this.#howItEnded(), rawTrailers });
+    const isComplete = this.#response.writableFinished;
+    const how = this.#howItEnded();
+    this.#show({ type: 'end', exchange: this.#number, at: now(), ...how, isComplete, rawTrailers });
   }
 
   #howItEnded(): Pick<HttpEndEvent, 'closedBy' | 'error'> {
@@ -229,8 +247,8 @@ export class Exchange implements UpstreamListener {
     return { closedBy: 'client', error: 'the client closed the connection' };
   }
 
-  #show(event: HttpEvent): void {
-    this.#context.show(event);
+  #show(event: HttpEvent): Promise<void> | undefined {
+    return this.#context.show(event);
   }
 }
 
@@ -239,6 +257,8 @@ export class Exchange implements UpstreamListener {
  * does not close those that the connection's end overtakes.
  */
 function closeWith(socket: Socket, response: ServerResponse): void {
+  // One for each request that waits, however many: no leak that Node should warn of.
+  socket.setMaxListeners(0);
   socket.once('close', () => {
     if (response.socket === null && !response.closed) response.emit('close');
   });

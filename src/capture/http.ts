@@ -29,14 +29,19 @@ export type HttpOptions = {
   allowOrigins: readonly string[];
   /** So long `stop` lets open exchanges go on. */
   graceMs: number;
-  /** Gets each piece after it was forwarded. What it throws is counted and goes no further. */
-  onEvent: (event: HttpEvent) => void;
+  /**
+   * Gets each piece after it was forwarded. What it throws is counted and goes no further. Where it returns a promise, no
+   * more of that body is read until it settles.
+   */
+  onEvent: (event: HttpEvent) => Promise<void> | undefined;
 };
 
 export type HttpCapture = {
   /** What a client is to be pointed at in place of the upstream. */
   url: URL;
   address: AddressInfo;
+  /** Exchanges that have not ended. */
+  openExchanges(): number;
   /** Events that `onEvent` did not take. */
   failedEvents(): number;
   /** Accepts nothing new, lets open exchanges end for a while, then cuts them. Settles when all is closed. */
@@ -64,14 +69,17 @@ export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
   return {
     url: clientUrl(upstream, address, options.tls !== null),
     address,
+    openExchanges: relay.openExchanges,
     failedEvents: relay.failedEvents,
     cut,
     async stop() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const timer = setTimeout(cut, graceMs);
-      await Promise.race([closed, relay.idle(() => server.closeIdleConnections())]);
+      const idle = relay.idle(() => server.closeIdleConnections());
+      await Promise.race([closed, idle]);
       server.closeAllConnections();
-      await closed;
+      // Connections may be closed before the exchanges on them have noticed.
+      await Promise.all([closed, idle]);
       clearTimeout(timer);
       relay.close();
     },
@@ -110,9 +118,10 @@ function createRelay(options: HttpOptions) {
     isCut: false,
     show(event) {
       try {
-        onEvent(event);
+        return onEvent(event);
       } catch {
         failed += 1;
+        return undefined;
       }
     },
   };
@@ -139,6 +148,7 @@ function createRelay(options: HttpOptions) {
       });
     },
     close: upstream.close,
+    openExchanges: () => open,
     failedEvents: () => failed,
   };
 }

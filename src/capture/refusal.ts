@@ -26,12 +26,22 @@ export function unreachable(origin: string, why: string): Refusal {
   return { status: 502, reason: `cannot reach ${origin}: ${why}` };
 }
 
-export function unknownEncoding(origin: string, encoding: string): Refusal {
-  const quoted = JSON.stringify(encoding);
-  return {
-    status: 502,
-    reason: `cannot forward the answer of ${origin}: its Transfer-Encoding is ${quoted}`,
-  };
+export function unforwardable(origin: string, why: string): Refusal {
+  return { status: 502, reason: `cannot forward the answer of ${origin}: ${why}` };
+}
+
+/** Node reads these, but throws where it is to write them. */
+const CONTROL_CHARACTER = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** Why an answer cannot be forwarded, or null if it can. */
+export function findAnswerProblem(answer: IncomingMessage): string | null {
+  const { headers, statusCode = 0, statusMessage = '' } = answer;
+  const encoding = headers['transfer-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') {
+    return `its Transfer-Encoding is ${JSON.stringify(encoding)}`;
+  }
+  if (statusCode < 100) return `its status is ${statusCode}`;
+  return CONTROL_CHARACTER.test(statusMessage) ? 'its status line has control characters' : null;
 }
 
 /** The request target as a server takes it; null if it is meant for another server. */

@@ -5,7 +5,7 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import type { Channel, Chunk } from '../protocol/frame.ts';
+import type { Chunk, StdioChannel } from '../protocol/frame.ts';
 import { now } from './clock.ts';
 import { pump } from './pump.ts';
 import { forwardSignals } from './signals.ts';
@@ -131,7 +131,7 @@ async function relayOutputs(
   { stdout, stderr, onChunk }: StdioOptions,
   observed: Observed,
 ): Promise<void> {
-  const show = (channel: Channel) => (bytes: Buffer) => {
+  const show = (channel: StdioChannel) => (bytes: Buffer) => {
     observed.lastOutputAt = performance.now();
     return onChunk({ channel, at: now(), bytes });
   };

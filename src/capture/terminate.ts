@@ -1,5 +1,7 @@
 /** Ending a server that nobody talks to any more, step by step. */
 import type { ChildProcess } from 'node:child_process';
+// Tests replace the globals by clocks of their own.
+import { clearInterval, clearTimeout, setInterval, setTimeout } from 'node:timers';
 
 type Step = { afterMs: number; signal: NodeJS.Signals };
 

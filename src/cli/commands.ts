@@ -1,25 +1,52 @@
 /** The command line: every command with its options, help and examples. */
-import yargs from 'yargs';
+import yargs, { type CommandModule } from 'yargs';
 import { TapedeckError } from '../errors.ts';
-import { listCommand } from './list.ts';
-import { recordCommand } from './record-command.ts';
-import { reindexCommand } from './reindex.ts';
-import { showCommand } from './show.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from '../version.ts';
+import { addCompletion, chooseShell } from './completion.ts';
+import { CONFIG_OPTIONS } from './config-location.ts';
+import { STDIN } from './shared-options.ts';
 
-/** Names that `--help` may follow. */
-const COMMANDS = new Set(['record', 'list', 'show', 'reindex']);
+/** In the order in which `--help` lists them. */
+export const COMMANDS: Readonly<Record<string, () => Promise<unknown>>> = {
+  record: async () => (await import('./record-command.ts')).recordCommand,
+  list: async () => (await import('./list.ts')).listCommand,
+  show: async () => (await import('./show.ts')).showCommand,
+  tail: async () => (await import('./tail.ts')).tailCommand,
+  search: async () => (await import('./search.ts')).searchCommand,
+  stats: async () => (await import('./stats.ts')).statsCommand,
+  check: async () => (await import('./check.ts')).checkCommand,
+  diff: async () => (await import('./diff.ts')).diffCommand,
+  replay: async () => (await import('./replay.ts')).replayCommand,
+  verify: async () => (await import('./verify.ts')).verifyCommand,
+  export: async () => (await import('./export.ts')).exportCommand,
+  import: async () => (await import('./import.ts')).importCommand,
+  redact: async () => (await import('./redact.ts')).redactCommand,
+  scan: async () => (await import('./scan.ts')).scanCommand,
+  prune: async () => (await import('./prune.ts')).pruneCommand,
+  reindex: async () => (await import('./reindex.ts')).reindexCommand,
+  wrap: async () => (await import('./wrap.ts')).wrapCommand,
+  unwrap: async () => (await import('./unwrap.ts')).unwrapCommand,
+  config: async () => (await import('./config.ts')).configCommand,
+};
 
 /** Parses and runs one command line. Throws `TapedeckError` `usage` for one that cannot be understood. */
 export async function runCommand(argv: readonly string[]): Promise<void> {
+  const words = chooseShell(argv);
+  const [command = ''] = words;
+  const commands = await loadCommands(command);
   const parser = yargs()
     .scriptName('tapedeck')
     .usage('$0 <command>\n\nRecords the traffic between an MCP client and an MCP server, and shows it.')
-    .parserConfiguration({ 'populate--': true })
-    .command(recordCommand)
-    .command(listCommand)
-    .command(showCommand)
-    .command(reindexCommand)
+    // `--no-edit` is an option like any other, and `--label a=b <url>` has one label.
+    // Nor does an argument of a server's become a number: it may be 007.
+    .parserConfiguration({
+      'populate--': true,
+      'boolean-negation': false,
+      'greedy-arrays': false,
+      'parse-positional-numbers': false,
+    })
+    .options(CONFIG_OPTIONS)
+    .command([...commands])
     .demandCommand(1, 'Expected a command. See: tapedeck --help')
     .recommendCommands()
     .strict()
@@ -32,7 +59,17 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
         ? error
         : new TapedeckError('usage', withHelpHint(message ?? error.message, argv));
     });
-  await parser.parseAsync([...argv]);
+  const texts = commands.map((module) => String(module.command));
+  await addCompletion(parser, texts, words).parseAsync(
+    words.map((word) => (command === 'import' && word === '-' ? STDIN : word)),
+  );
+}
+
+/** The command of that name alone, so that it starts sooner; all of them where there is none. */
+async function loadCommands(name: string): Promise<readonly CommandModule[]> {
+  const only = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const wanted = only === undefined ? Object.values(COMMANDS) : [only];
+  return (await Promise.all(wanted.map((load) => load()))) as CommandModule[];
 }
 
 /** What a command threw; for a command line that yargs cannot accept there is no error, or one of its own. */
@@ -44,6 +81,6 @@ function withHelpHint(message: string, argv: readonly string[]): string {
   const line = message.replaceAll('\n', ' ');
   if (line.includes('--help')) return line;
   const sentence = /[.?]$/.test(line) ? line : `${line}.`;
-  const command = argv.find((word) => COMMANDS.has(word));
+  const command = argv.find((word) => Object.hasOwn(COMMANDS, word));
   return `${sentence} See: tapedeck ${command === undefined ? '' : `${command} `}--help`;
 }

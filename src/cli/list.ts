@@ -1,15 +1,18 @@
 import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../errors.ts';
+import type { Filter } from '../inspect/filter.ts';
 import { sessionLine } from '../inspect/json-lines.ts';
 import { lookOf } from '../inspect/look.ts';
 import { sessionTable } from '../inspect/session-table.ts';
 import { openIndexed } from '../store/catch-up.ts';
 import { storePath } from '../store/location.ts';
+import type { Store } from '../store/open.ts';
 import { eachSession, type SessionRow } from '../store/reader.ts';
+import { FILTER_OPTION, readFilter } from './filter-option.ts';
 import { sayIndexing, withLineEnds, writeOutput } from './output.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
-type Options = { db: string | undefined; json: boolean; limit: number };
+type Options = { db: string | undefined; filter: string | undefined; json: boolean; limit: number };
 
 export const listCommand: CommandModule<object, Options> = {
   command: 'list',
@@ -18,6 +21,7 @@ export const listCommand: CommandModule<object, Options> = {
     args
       .options({
         db: DB_OPTION,
+        filter: FILTER_OPTION,
         json: JSON_OPTION,
         limit: {
           type: 'number',
@@ -31,15 +35,23 @@ export const listCommand: CommandModule<object, Options> = {
         throw new TapedeckError('usage', 'Expected a whole number after `--limit`. Example: --limit 20');
       })
       .example('$0 list', 'The newest 50 sessions')
+      .example("$0 list --filter 'status~error since=today'", 'Those in which something failed today')
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
-  async handler({ db, json, limit }) {
+  async handler({ db, filter: written, json, limit }) {
+    const filter = await readFilter(written);
     const store = openIndexed(storePath(db), sayIndexing);
-    const rows = take(eachSession(store), limit > 0 ? limit : Number.POSITIVE_INFINITY);
+    const rows = take(await sessionsOf(store, filter), limit > 0 ? limit : Number.POSITIVE_INFINITY);
     const lines = json ? mapLines(rows, sessionLine) : sessionTable([...rows], lookOf(process.stdout));
     await writeOutput(withLineEnds(lines));
     store.close();
   },
 };
+
+async function sessionsOf(store: Store, filter: Filter | undefined): Promise<Iterable<SessionRow>> {
+  if (filter === undefined) return eachSession(store);
+  const { eachSessionWith } = await import('../inspect/filter-sessions.ts');
+  return eachSessionWith(store, filter);
+}
 
 function* take(rows: Iterable<SessionRow>, count: number): Generator<SessionRow> {
   let left = count;

@@ -43,3 +43,23 @@ export function* withLineEnds(lines: Iterable<string>): Generator<string> {
 export function sayIndexing({ id, frames }: { id: string; frames: number }): void {
   if (process.stderr.isTTY) process.stderr.write(`tapedeck: indexing ${frames} frames of session ${id} …\n`);
 }
+
+export type Progress = { advance(frames: number): void; end(): void };
+
+const FRAMES_BETWEEN = 50_000;
+
+/** How far long work is, on one line of a terminal. Of work that is done before that it says nothing. */
+export function createProgress(verb: string, total: number | null): Progress {
+  const of = total === null ? '' : ` of ${total.toLocaleString('en-US')}`;
+  let said = 0;
+  return {
+    advance(frames) {
+      if (frames - said < FRAMES_BETWEEN || !process.stderr.isTTY) return;
+      said = frames;
+      process.stderr.write(`\rtapedeck: ${verb} ${frames.toLocaleString('en-US')}${of} frames …`);
+    },
+    end() {
+      if (said > 0) process.stderr.write('\n');
+    },
+  };
+}

@@ -1,9 +1,14 @@
 /**
- * The options of `record`, once: yargs builds its help and its complaints from this table, and the fast path reads
+ * The options of `record` for both transports, once (the ones for HTTP alone: http-options.ts): yargs builds its help and its complaints from this table, and the fast path reads
  * the same table with Node's own parser, because the server must be spawned before anything heavy is loaded.
  */
 import { parseArgs } from 'node:util';
 import { TapedeckError } from '../errors.ts';
+import type { RedactionProfile } from '../protocol/redact-profile.ts';
+import type { RetentionLimits } from '../store/retention.ts';
+import { CONFIG_OPTIONS } from './config-location.ts';
+import { checkRetention, type RawRetention, RETENTION_OPTIONS } from './retention-options.ts';
+import { readSize } from './size.ts';
 
 export const RECORD_OPTIONS = {
   db: {
@@ -15,14 +20,36 @@ export const RECORD_OPTIONS = {
   strict: {
     type: 'boolean',
     describe:
-      'Record everything or stop: refuse to start without a store, wait for it, end the server if it fails',
+      'Record everything or stop: refuse to start without a store, wait for it, end the traffic if it fails',
   },
   durable: { type: 'boolean', describe: 'Survive power loss too: every commit reaches the disk (slower)' },
   'max-frame': {
     type: 'string',
-    describe: 'Record at most this much of one line (default 256mb); it is forwarded whole',
+    describe: 'Record at most this much of one line, body or event (default 256mb); it is forwarded whole',
   },
   'max-queue': { type: 'string', describe: 'Memory for what waits to be stored (default 256mb)' },
+  ...RETENTION_OPTIONS,
+  ...CONFIG_OPTIONS,
+  'no-redact': { type: 'boolean', describe: 'Store secrets as they are' },
+  'no-redact-rule': {
+    type: 'string',
+    multiple: true,
+    describe: 'Do without the rule of this id (see: tapedeck scan --rules); may be repeated',
+  },
+  'redact-rule': {
+    type: 'string',
+    multiple: true,
+    describe: 'Redact also what this matches: id=/pattern/flags; may be repeated',
+  },
+  redact: {
+    type: 'string',
+    multiple: true,
+    describe: 'Redact the value at this JSON path of every message, like $..card; may be repeated',
+  },
+  capture: {
+    type: 'string',
+    describe: 'full, or meta: no payloads at all, only sizes, times and hashes (default full)',
+  },
 } as const;
 
 export type RecordOptions = {
@@ -33,10 +60,14 @@ export type RecordOptions = {
   durable: boolean;
   maxFrameBytes: number;
   maxQueueBytes: number;
+  /** Prune by the way; null: never. */
+  retention: RetentionLimits | null;
+  /** Null: with --no-redact. */
+  redaction: RedactionProfile | null;
 };
 
 /** Values as either parser gives them. */
-export type RawRecordOptions = {
+export type RawRecordOptions = RawRetention & {
   db?: string | undefined;
   name?: string | undefined;
   label?: string[] | undefined;
@@ -44,6 +75,11 @@ export type RawRecordOptions = {
   durable?: boolean | undefined;
   'max-frame'?: string | undefined;
   'max-queue'?: string | undefined;
+  'no-redact'?: boolean | undefined;
+  'no-redact-rule'?: string[] | undefined;
+  'redact-rule'?: string[] | undefined;
+  redact?: string[] | undefined;
+  capture?: string | undefined;
 };
 
 export type RecordCommand = { options: RecordOptions; command: string; args: string[] };
@@ -75,10 +111,38 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     durable: raw.durable ?? false,
     maxFrameBytes: readSize('--max-frame', raw['max-frame'] ?? '256mb'),
     maxQueueBytes: readSize('--max-queue', raw['max-queue'] ?? '256mb'),
+    retention: checkRetention(raw),
+    redaction: readRedaction(raw),
   };
 }
 
-function filled(option: string, value: string | undefined): string | undefined {
+function readRedaction(raw: RawRecordOptions): RedactionProfile | null {
+  const given = [raw['no-redact-rule'] ?? [], raw['redact-rule'] ?? [], raw.redact ?? []] as const;
+  const [without, rules, paths] = given;
+  const capture = readCapture(raw.capture);
+  const isGiven = given.some((values) => values.length > 0) || capture.capture === 'meta';
+  if (raw['no-redact'] && !isGiven) return null;
+  if (raw['no-redact']) {
+    throw new TapedeckError('usage', 'Expected either `--no-redact` or what to redact, got both.');
+  }
+  return { without, rules, paths, ...capture };
+}
+
+function readCapture(text = 'full'): Pick<RedactionProfile, 'capture'> {
+  if (text === 'full') return {};
+  if (text === 'meta') return { capture: 'meta' };
+  throw new TapedeckError('usage', `Expected full or meta after \`--capture\`, got \`${text}\`.`);
+}
+
+/** Throws `TapedeckError` `usage`. The rules are loaded only to check some: the server is to be spawned at once. */
+export async function checkRedaction(redaction: RedactionProfile | null): Promise<void> {
+  const { without, rules, paths } = redaction ?? { without: [], rules: [], paths: [] };
+  if (without.length + rules.length + paths.length === 0) return;
+  const { readProfile } = await import('../protocol/redact-profile.ts');
+  readProfile(without, rules, paths);
+}
+
+export function filled(option: string, value: string | undefined): string | undefined {
   if (value === '')
     throw new TapedeckError('usage', `Expected a value after \`${option}\`, got an empty one.`);
   return value;
@@ -93,19 +157,4 @@ function readLabel(label: string): [string, string] {
     );
   }
   return [label.slice(0, at), label.slice(at + 1)];
-}
-
-const UNITS: Record<string, number> = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 };
-
-function readSize(option: string, text: string): number {
-  const match = /^(\d+)\s*([kmg]?b?)$/i.exec(text);
-  const unit = UNITS[(match?.[2] ?? '').toLowerCase().replace(/^([kmg])$/, '$1b')];
-  const bytes = Number(match?.[1]) * (unit ?? Number.NaN);
-  if (!Number.isSafeInteger(bytes) || bytes < 1) {
-    throw new TapedeckError(
-      'usage',
-      `Expected a size after \`${option}\`, got \`${text}\`. Examples: 512kb, 64mb, 1gb`,
-    );
-  }
-  return bytes;
 }

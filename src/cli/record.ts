@@ -3,14 +3,17 @@ import { now } from '../capture/clock.ts';
 import { openStderr, openStdin, openStdout } from '../capture/own-streams.ts';
 import { dieBy } from '../capture/signals.ts';
 import { captureStdio, type StdioEnd } from '../capture/stdio.ts';
+import { commandLine } from '../protocol/command-line.ts';
 import { openRecorder, type Recorder } from '../store/recorder.ts';
 import type { EndReason } from '../store/session-writer.ts';
-import type { RecordCommand } from './record-options.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from '../version.ts';
+import { checkRedaction, type RecordCommand } from './record-options.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
-  const { file, durable, isStrict, maxFrameBytes, maxQueueBytes, name, labels } = options;
+  const { file, durable, isStrict, maxFrameBytes, maxQueueBytes, retention, redaction, name, labels } =
+    options;
+  await checkRedaction(redaction);
   let onWriterRuns = () => {};
   const writerRuns = new Promise<void>((resolve) => {
     onWriterRuns = resolve;
@@ -29,12 +32,14 @@ export async function record({ options, command, args }: RecordCommand): Promise
       isStrict,
       maxQueueBytes,
       maxFrameBytes,
+      retention,
+      redaction,
       session: {
         name,
         labels,
         basis: 'stdio-process',
         transport: 'stdio',
-        target: [command, ...args].map(quoted).join(' '),
+        target: commandLine([command, ...args]),
         command: [command, ...args],
         cwd: currentFolder(),
         at: now(),
@@ -42,6 +47,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
         parentPid,
         tapedeck: VERSION,
       },
+      onNotice: say,
       onTrouble(text) {
         hasStopped = isStrict;
         say(
@@ -102,8 +108,4 @@ function spawnHelp(command: string, { code, message }: NodeJS.ErrnoException): s
   if (code === 'EACCES')
     return `cannot start \`${command}\`: it is not an executable file, or access is denied.`;
   return `cannot start \`${command}\`: ${message}`;
-}
-
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

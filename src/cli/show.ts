@@ -1,15 +1,38 @@
 import type { CommandModule } from 'yargs';
-import { frameBlock, sessionHeader, type ViewOptions } from '../inspect/conversation-view.ts';
-import { frameLine } from '../inspect/json-lines.ts';
+import { conversationLines } from '../inspect/conversation-view.ts';
+import { exchangeBlock, exchangeEnd, type HttpLook, valuesOf } from '../inspect/http-view.ts';
+import { exchangeLine, frameLine } from '../inspect/json-lines.ts';
 import { lookOf } from '../inspect/look.ts';
+import { sessionHeader } from '../inspect/session-header.ts';
+import { eachHappening, selectedExchanges } from '../inspect/timeline.ts';
 import { openIndexed } from '../store/catch-up.ts';
+import type { FrameSelection } from '../store/frame-selection.ts';
+import {
+  eachHttpExchange,
+  type HttpExchangeRow,
+  originalOf,
+  prepareHttpExchange,
+  prepareHttpSummary,
+} from '../store/http-reader.ts';
 import { storePath } from '../store/location.ts';
 import type { Store } from '../store/open.ts';
-import { eachFrame, findSession, type SessionRow, unansweredPlaces } from '../store/reader.ts';
+import { eachFrame, findSession, type SessionRow, stateOf } from '../store/reader.ts';
+import { unansweredPlaces } from '../store/unanswered.ts';
+import { FILTER_OPTION, readFilter, selectionOf } from './filter-option.ts';
 import { sayIndexing, withLineEnds, writeOutput } from './output.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
-type Options = { session: string; db: string | undefined; json: boolean; full: boolean };
+type Options = {
+  session: string;
+  db: string | undefined;
+  filter: string | undefined;
+  json: boolean;
+  http: boolean;
+  full: boolean;
+};
+
+/** What is shown: of a session some frames, or all. */
+type Shown = { store: Store; session: SessionRow; only: FrameSelection | undefined };
 
 const PAYLOAD_LINES = 3;
 
@@ -25,35 +48,97 @@ export const showCommand: CommandModule<object, Options> = {
       })
       .options({
         db: DB_OPTION,
+        filter: FILTER_OPTION,
         json: JSON_OPTION,
         full: {
           type: 'boolean',
           default: false,
-          describe: `Show payloads whole, not just ${PAYLOAD_LINES} lines of each`,
+          describe: `Show payloads whole, not just ${PAYLOAD_LINES} lines of each, and all HTTP headers`,
+        },
+        http: {
+          type: 'boolean',
+          default: false,
+          describe: 'Show the HTTP exchanges instead of the frames, those without a body too',
         },
       })
       .example('$0 show', 'The newest session')
       .example('$0 show staging --full', 'A session by name, with all it said')
-      .example('$0 show 4f --json | jq -r .text', 'The verbatim frames, for a program'),
-  async handler({ session: reference, db, json, full }) {
+      .example("$0 show --filter 'tool=search dur>1s'", 'The slow calls of a tool, and their answers')
+      .example('$0 show 4f --json | jq -r .text', 'The verbatim frames, for a program')
+      .example('$0 show --http --full', 'Each HTTP request and its answer, with all their headers'),
+  async handler({ session: reference, db, filter: written, json, http, full }) {
+    const filter = await readFilter(written);
     const store = openIndexed(storePath(db), sayIndexing);
     const session = findSession(store, reference);
-    await writeOutput(json ? jsonPieces(store, session) : withLineEnds(conversation(store, session, full)));
+    const shown = { store, session, only: await selectionOf(store, filter) };
+    await writeOutput(http ? httpPieces(shown, json, full) : framePieces(shown, json, full));
     store.close();
   },
 };
 
-function* jsonPieces(store: Store, session: SessionRow): Generator<string> {
-  for (const frame of eachFrame(store, session)) yield* frameLine(session.id, frame);
+function framePieces(shown: Shown, json: boolean, full: boolean): Generator<string> {
+  return json ? frameJson(shown) : withLineEnds(conversation(shown, full));
 }
 
-function* conversation(store: Store, session: SessionRow, full: boolean): Generator<string> {
-  const look = lookOf(process.stdout);
-  const options: ViewOptions = {
-    look,
-    payloadLines: full ? Number.POSITIVE_INFINITY : PAYLOAD_LINES,
-    unanswered: unansweredPlaces(store, session),
+function httpPieces(shown: Shown, json: boolean, full: boolean): Generator<string> {
+  return withLineEnds(json ? exchangeJson(shown) : exchanges(shown, full));
+}
+
+function* frameJson({ store, session, only }: Shown): Generator<string> {
+  const details = {
+    summaryOf: prepareHttpSummary(store, session.number),
+    originalOf: (seq: number) => originalOf(store, session.number, seq),
   };
-  yield* sessionHeader(session, look);
-  for (const frame of eachFrame(store, session)) yield* frameBlock(session, frame, options);
+  for (const frame of eachFrame(store, session, only)) yield* frameLine(session.id, frame, details);
+}
+
+function* exchangeJson(shown: Shown): Generator<string> {
+  for (const exchange of shownExchanges(shown)) yield exchangeLine(shown.session.id, exchange);
+}
+
+function* conversation({ store, session, only }: Shown, isFull: boolean): Generator<string> {
+  yield* header(store, session);
+  let isEmpty = true;
+  const lines = conversationLines(session, eachHappening(store, session, only), {
+    ...httpLook(session, isFull),
+    isFull,
+    unanswered: unansweredPlaces(store, session, only),
+    originalOf: (seq) => originalOf(store, session.number, seq),
+  });
+  for (const line of lines) {
+    isEmpty = false;
+    yield line;
+  }
+  if (isEmpty && only !== undefined) yield 'The filter holds for no frame of this session.';
+}
+
+function* exchanges(shown: Shown, isFull: boolean): Generator<string> {
+  const { store, session } = shown;
+  const look = httpLook(session, isFull);
+  yield* header(store, session);
+  if (session.httpExchanges === 0) yield 'This session has no HTTP exchanges.';
+  for (const exchange of shownExchanges(shown)) {
+    yield* exchangeBlock(session, exchange, isFull ? 'all' : 'telling', look);
+    yield* exchangeEnd(session, exchange, false, look);
+  }
+}
+
+/** Those that a frame of the selection came on. */
+function* shownExchanges({ store, session, only }: Shown): Generator<HttpExchangeRow> {
+  const isShown = only === undefined ? () => true : selectedExchanges(store, session.number, only);
+  for (const exchange of eachHttpExchange(store, session.number))
+    if (isShown(exchange.number)) yield exchange;
+}
+
+function* header(store: Store, session: SessionRow): Generator<string> {
+  const first = prepareHttpExchange(store, session.number)(1);
+  yield* sessionHeader(session, valuesOf(first?.requestHeaders ?? [], 'user-agent'), lookOf(process.stdout));
+}
+
+function httpLook(session: SessionRow, isFull: boolean): HttpLook {
+  return {
+    look: lookOf(process.stdout),
+    payloadLines: isFull ? Number.POSITIVE_INFINITY : PAYLOAD_LINES,
+    isOpen: stateOf(session) === 'open',
+  };
 }

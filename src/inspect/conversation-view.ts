@@ -1,120 +1,182 @@
 /** `show` for people: a session as a conversation, one block a message. */
 
-import { messagesOf } from '../protocol/conversation.ts';
+import { jsonOf, messagesOf } from '../protocol/conversation.ts';
+import { escapeText } from '../protocol/escape.ts';
 import { directionOf } from '../protocol/frame.ts';
 import { bodyText, labelOf } from '../protocol/label.ts';
 import type { Message } from '../protocol/message.ts';
 import { problemText } from '../protocol/problems.ts';
 import type { MessageRow, SessionRow, StoredFrame } from '../store/reader.ts';
-import { formatDuration, formatSize, formatTime } from './figures.ts';
-import type { Colors, Look } from './look.ts';
-import { endOf, summaryOf } from './session-table.ts';
-import { clip, escapeText, fold, widthOf } from './text.ts';
+import { dimBlock, INDENT, margin, noteLine, secondsSince, tagOf } from './block.ts';
+import { formatDuration, formatSize } from './figures.ts';
+import { exchangeBlock, exchangeEnd, type HttpLook, looksLikeMcp } from './http-view.ts';
+import type { Colors } from './look.ts';
+import { blockText } from './sse-view.ts';
+import { clip, widthOf } from './text.ts';
+import type { Happening } from './timeline.ts';
 
-export type ViewOptions = {
-  look: Look;
-  /** Lines of payload shown of each message. */
-  payloadLines: number;
+export type ViewOptions = HttpLook & {
+  /** Nothing is left out: all headers, and each of many equal comments. */
+  isFull: boolean;
   /** Places (`seq.n`) of requests without an answer. */
   unanswered: ReadonlySet<string>;
+  /** What the sender had sent in place of an edited frame, by its `seq`. */
+  originalOf: (seq: number) => Buffer | null;
 };
 
-/** Columns before a label: the time and the arrow. */
-const INDENT = 14;
-/** Payload text beyond this is never escaped or measured, however many lines are wanted. */
-const MAX_LINES = 1_000_000;
+/**
+ * The lines of a conversation, whatever happens in it. Everything that was recorded is escaped; no line is wider than
+ * the look allows.
+ */
+export function* conversationLines(
+  session: SessionRow,
+  happenings: Iterable<Happening>,
+  options: ViewOptions,
+): Generator<string> {
+  const { isFull } = options;
+  const mcpPath = URL.canParse(session.target) ? new URL(session.target).pathname : '';
+  /** Of the open HTTP exchanges those where the last that came was an answer. */
+  const concluded = new Set<number>();
+  const repeats = createRepeats(session, options);
 
-export function* sessionHeader(session: SessionRow, { colors, width }: Look): Generator<string> {
-  const name = session.name === null ? '' : `  ${session.name}`;
-  const lines: [title: string, text: string][] = [
-    ['session', `${session.id}${name}`],
-    ['command', session.target],
-    ['client', who(session.clientName, session.clientVersion, session.clientProgram, session.clientPid)],
-    ['server', who(session.serverName, session.serverVersion, null, null)],
-    ['protocol', session.protocolVersion ?? 'unknown'],
-    ['started', `${formatTime(session.startedAt)} on ${session.host}`],
-    ['ended', endText(session)],
-    ['recorded', `${summaryOf(session)}, ${session.frames} frames, ${formatSize(session.bytes)}`],
-  ];
-  for (const [title, text] of lines) {
-    yield `${colors.dim(title.padEnd(10))}${clip(escapeText(text), width - 10)}`;
+  for (const happening of happenings) {
+    if (happening.type === 'frame') {
+      const { frame } = happening;
+      if (frame.http !== null) noteConclusion(concluded, frame, frame.http.exchange);
+      if (!isFull && repeats.isOneMore(frame)) continue;
+      yield* repeats.flush();
+      repeats.begin(frame);
+      yield* frameBlock(session, frame, options);
+      continue;
+    }
+    const { exchange } = happening;
+    const isConcluded = concluded.delete(exchange.number);
+    const headers = isFull ? 'all' : looksLikeMcp(exchange, mcpPath) ? 'none' : 'telling';
+    const lines =
+      happening.type === 'begin'
+        ? exchangeBlock(session, exchange, headers, options)
+        : exchangeEnd(session, exchange, isConcluded, options);
+    for (const line of lines) {
+      yield* repeats.flush();
+      yield line;
+    }
   }
-  yield '';
+  yield* repeats.flush();
 }
 
-function who(
-  name: string | null,
-  version: string | null,
-  program: string | null,
-  pid: number | null,
-): string {
-  const self = [name, version].filter((word) => word !== null).join(' ');
-  const process = program === null ? '' : `${program}, pid ${pid}`;
-  if (self === '') return process || 'unknown';
-  return process === '' ? self : `${self} (${process})`;
+function noteConclusion(concluded: Set<number>, { messages }: StoredFrame, exchange: number): void {
+  if (messages.length === 0) return;
+  if (messages.some(({ relation }) => relation === 'reply')) concluded.add(exchange);
+  else concluded.delete(exchange);
 }
 
-function endText(session: SessionRow): string {
-  const lasted =
-    session.endedAt === null ? '' : `, after ${formatDuration((session.endedAt - session.startedAt) / 1000)}`;
-  const why = session.endReason === 'client-closed' ? ', the client closed first' : '';
-  return `${endOf(session)}${lasted}${why}`;
+type Repeats = {
+  begin(frame: StoredFrame): void;
+  isOneMore(frame: StoredFrame): boolean;
+  flush(): Generator<string>;
+};
+
+/** A server may send the same comment every few seconds for hours: only the first is shown, the others are counted. */
+function createRepeats(session: SessionRow, { look }: ViewOptions): Repeats {
+  let first: StoredFrame | null = null;
+  let count = 0;
+  let lastAt = 0;
+
+  return {
+    begin(frame) {
+      first = frame.part === 'block' && frame.size === frame.payload.length && !frame.isEdited ? frame : null;
+    },
+    isOneMore(frame) {
+      if (first === null || frame.part !== 'block' || frame.isEdited) return false;
+      if (frame.http?.exchange !== first.http?.exchange || !frame.payload.equals(first.payload)) return false;
+      count += 1;
+      lastAt = frame.at;
+      return true;
+    },
+    *flush() {
+      const tag = tagOf(first?.http?.exchange);
+      if (count > 0) {
+        const text = `${tag}and ${count} more of these, the last at ${secondsSince(session.startedAt, lastAt)}`;
+        yield ' '.repeat(INDENT) + look.colors.dim(clip(text, look.width - INDENT));
+      }
+      first = null;
+      count = 0;
+    },
+  };
 }
 
-/** The lines of one frame. Everything that was recorded is escaped; no line is wider than the look allows. */
+/** A frame alone: each of its messages, or its text. */
 export function* frameBlock(
   session: SessionRow,
   frame: StoredFrame,
   options: ViewOptions,
 ): Generator<string> {
-  const { colors, width } = options.look;
-  const time = colors.dim(((frame.at - session.startedAt) / 1_000_000).toFixed(3).padStart(9));
-  const messages = messagesOf(frame);
-  if (frame.messages.length === 0) {
-    const note = frame.isUnfinished ? ' (unfinished line)' : '';
-    const text = clip(escapeText(frame.payload.toString('utf8', 0, width * 4)), width - INDENT);
-    if (text !== '' || note !== '') yield `${time}  ${colors.dim(`┊  ${text}${note}`)}`;
-    return;
+  if (frame.messages.length > 0) yield* messageBlocks(session, frame, options);
+  else if (frame.part === 'foreign-body') yield* foreignBlock(session, frame, options);
+  else yield* strayLine(session, frame, options);
+  const original = frame.isEdited ? options.originalOf(frame.seq) : null;
+  if (original !== null) {
+    const text = original.toString('utf8', 0, options.look.width * 4);
+    yield noteLine(`edited, was ${text.trim()}`, options.look);
   }
+}
+
+/** A text that is no message: a line of stderr, an error page, a comment of an event stream, what a kill left over. */
+function* strayLine(session: SessionRow, frame: StoredFrame, { look }: ViewOptions): Generator<string> {
+  const { colors, width } = look;
+  const tag = tagOf(frame.http?.exchange);
+  const note = frame.isUnfinished ? ` (unfinished ${UNFINISHED[frame.channel] ?? 'line'})` : '';
+  const text =
+    frame.part === 'block' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, width * 4);
+  const shown = clip(escapeText(text), width - INDENT - tag.length - note.length);
+  if (shown === '' && note === '') return;
+  yield `${margin(look, session, frame.at, colors.dim('┊'))}${colors.dim(`${tag}${shown}${note}`)}`;
+}
+
+const UNFINISHED: Record<string, string> = { request: 'body', response: 'body', sse: 'event' };
+
+/** An HTTP body without MCP in it. */
+function* foreignBlock(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
+  const { look, payloadLines } = options;
+  const { size, payload, truncated, http } = frame;
+  const label = `body, ${formatSize(size)}${truncated ? ', cut' : ''}`;
+  yield `${margin(look, session, frame.at, arrowOf(frame, look.colors))}${look.colors.dim(tagOf(http?.exchange))}${label}`;
+  for (const mark of http?.marks ?? []) yield noteLine(`this body ${problemText(mark)}`, look);
+  yield* dimBlock(payload.toString('utf8'), look, payloadLines);
+}
+
+function* messageBlocks(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
+  const messages = messagesOf(frame);
+  const json = jsonOf(frame);
   for (const row of frame.messages) {
     const message = messages[row.n];
-    if (message !== undefined) yield* messageBlock(time, frame, row, message, options);
+    if (message !== undefined) yield* messageBlock(session, frame, row, { message, json }, options);
   }
 }
 
 function* messageBlock(
-  time: string,
+  session: SessionRow,
   frame: StoredFrame,
   row: MessageRow,
-  message: Message,
+  { message, json }: { message: Message; json: Buffer },
   { look, payloadLines, unanswered }: ViewOptions,
 ): Generator<string> {
   const { colors, width } = look;
-  const isFromClient = directionOf(frame.channel) === 'client-to-server';
-  const arrow = isFromClient ? colors.cyan('→') : colors.green('←');
+  const tag = tagOf(frame.http?.exchange);
   const status = clip(statusOf(row, unanswered), Math.floor((width - INDENT) / 2));
-  const room = width - INDENT - (status === '' ? 0 : widthOf(status) + 2);
-  const label = clip(escapeText(labelOf(message, frame.payload, row.n, row.askedMethod)), room);
+  const room = width - INDENT - tag.length - (status === '' ? 0 : widthOf(status) + 2);
+  const label = clip(escapeText(labelOf(message, json, row.n, row.askedMethod)), room);
   const paint = painterOf(colors, row, status);
-  yield `${time}  ${arrow}  ${paint(label)}${status === '' ? '' : `  ${paintStatus(colors, status)}`}`;
+  const start = `${margin(look, session, frame.at, arrowOf(frame, colors))}${colors.dim(tag)}`;
+  yield `${start}${paint(label)}${status === '' ? '' : `  ${paintStatus(colors, status)}`}`;
 
-  const indent = ' '.repeat(INDENT);
-  for (const note of notesOf(row)) yield `${indent}${colors.yellow(clip(`! ${note}`, width - INDENT))}`;
-  for (const line of payloadBlock(bodyText(message, frame.payload, row.n), width - INDENT, payloadLines)) {
-    yield `${indent}${colors.dim(line)}`;
-  }
+  for (const note of notesOf(row)) yield noteLine(note, look);
+  const text = bodyText(message, json, row.n);
+  if (text !== '{}') yield* dimBlock(text, look, payloadLines);
 }
 
-function* payloadBlock(text: string, width: number, maxLines: number): Generator<string> {
-  if (text === '' || text === '{}' || maxLines === 0) return;
-  const shown = text.slice(0, Math.min(maxLines, MAX_LINES) * width);
-  const { lines, rest } = fold(escapeText(shown), width, maxLines);
-  const missing = text.length - shown.length + rest.length;
-  if (missing > 0) {
-    const more = ` ${formatSize(missing)} more`;
-    lines.push(clip(`${lines.pop() ?? ''}…`, width - more.length) + more);
-  }
-  yield* lines;
+function arrowOf({ channel }: StoredFrame, colors: Colors): string {
+  return directionOf(channel) === 'client-to-server' ? colors.cyan('→') : colors.green('←');
 }
 
 /** What stands behind a label: what an answer answers and how long it took, or that none came. */
@@ -127,8 +189,13 @@ function statusOf(row: MessageRow, unanswered: ReadonlySet<string>): string {
       .map((part) => escapeText(part ?? ''))
       .join('  ');
   }
+  if (row.kind === 'request' && row.outcome !== null) return ENDED_BY_HTTP[row.outcome] ?? row.outcome;
   return unanswered.has(`${row.seq}.${row.n}`) ? 'unanswered' : '';
 }
+
+/** How the end of its HTTP exchange ended a request. */
+const ENDED_BY_HTTP: Record<string, string> = { cancelled: 'cancelled', error: 'refused' };
+const WITHOUT_ANSWER: ReadonlySet<string> = new Set(['unanswered', 'cancelled', 'refused']);
 
 function notesOf(row: MessageRow): string[] {
   return row.kind === 'invalid' || row.problem === null
@@ -138,10 +205,10 @@ function notesOf(row: MessageRow): string[] {
 
 function painterOf(colors: Colors, row: MessageRow, status: string): (text: string) => string {
   if (row.kind === 'invalid' || row.outcome === 'error' || row.outcome === 'tool-error') return colors.red;
-  if (status === 'unanswered') return colors.yellow;
+  if (WITHOUT_ANSWER.has(status)) return colors.yellow;
   return row.kind === 'request' ? colors.bold : (text) => text;
 }
 
 function paintStatus(colors: Colors, status: string): string {
-  return status === 'unanswered' ? colors.yellow(status) : colors.dim(status);
+  return WITHOUT_ANSWER.has(status) ? colors.yellow(status) : colors.dim(status);
 }

@@ -1,8 +1,10 @@
 /** What `--json` prints: one object a line, its shape a promise to machines. */
 import { isUtf8 } from 'node:buffer';
 import { directionOf } from '../protocol/frame.ts';
+import { formatIsoTime } from '../protocol/iso-time.ts';
+import { readSse } from '../protocol/sse.ts';
+import type { HttpExchangeRow, HttpSummary } from '../store/http-reader.ts';
 import { type MessageRow, type SessionRow, type StoredFrame, stateOf } from '../store/reader.ts';
-import { formatIsoTime } from './figures.ts';
 
 /** One session of `list --json`. */
 export function sessionLine(session: SessionRow): string {
@@ -13,11 +15,12 @@ export function sessionLine(session: SessionRow): string {
     basis: session.basis,
     transport: session.transport,
     startedAt: formatIsoTime(session.startedAt),
-    endedAt: session.endedAt === null ? null : formatIsoTime(session.endedAt),
+    endedAt: timeOrNull(session.endedAt),
     target: session.target,
     client: peer(session.clientName, session.clientVersion),
     server: peer(session.serverName, session.serverVersion),
     protocolVersion: session.protocolVersion,
+    capture: session.capture,
     frames: session.frames,
     dropped: session.dropped,
     exchanges: session.exchanges,
@@ -36,8 +39,15 @@ function peer(name: string | null, version: string | null): { name: string; vers
 /** A payload is escaped in slices of this many bytes: the whole line may exceed the longest string there is. */
 const SLICE_BYTES = 8 * 1024 * 1024;
 
+/** What a frame that came by HTTP is shown with. */
+export type HttpDetails = {
+  summaryOf: (exchange: number) => HttpSummary | undefined;
+  /** What the sender had sent in place of an edited frame, by its `seq`. */
+  originalOf: (seq: number) => Buffer | null;
+};
+
 /** One frame of `show --json`, in pieces that together are one line. */
-export function* frameLine(sessionId: string, frame: StoredFrame): Generator<string> {
+export function* frameLine(sessionId: string, frame: StoredFrame, details: HttpDetails): Generator<string> {
   const head = {
     session: sessionId,
     seq: frame.seq,
@@ -46,28 +56,89 @@ export function* frameLine(sessionId: string, frame: StoredFrame): Generator<str
     channel: frame.channel,
     size: frame.size,
   };
-  const tail = {
-    edited: false,
-    redacted: false,
-    http: null,
-    sse: null,
-    messages: frame.messages.map(messageJson),
-  };
   yield `${JSON.stringify(head).slice(0, -1)},`;
-  yield* payloadJson(frame.payload);
-  yield `,${JSON.stringify(tail).slice(1)}\n`;
+  yield* bytesJson('text', 'base64', frame.payload);
+  yield `,"edited":${frame.isEdited}`;
+  const original = frame.isEdited ? details.originalOf(frame.seq) : null;
+  if (original !== null) {
+    yield ',';
+    yield* bytesJson('original', 'originalBase64', original);
+  }
+  const redacted =
+    frame.redacted === undefined ? 'false' : `true,"redactedBy":${JSON.stringify(frame.redacted)}`;
+  yield `,"redacted":${redacted},"http":${JSON.stringify(httpJson(frame, details))},"sse":`;
+  yield* sseJson(frame);
+  yield `${cutJson(frame)},"messages":${JSON.stringify(frame.messages.map(messageJson))}}\n`;
 }
 
-function* payloadJson(payload: Buffer): Generator<string> {
+function httpJson({ http }: StoredFrame, { summaryOf }: HttpDetails) {
+  if (http === null) return null;
+  const none = { method: null, path: null, status: null, closedBy: null, error: null };
+  return { exchange: http.exchange, ...(summaryOf(http.exchange) ?? none) };
+}
+
+/** The fields of an event; null where the frame is none, or is still in its content coding. */
+function* sseJson({ channel, payload, http }: StoredFrame): Generator<string> {
+  if (channel !== 'sse' || http?.marks.includes('undecoded')) {
+    yield 'null';
+    return;
+  }
+  const { event, id, retry, data } = readSse(payload);
+  yield `${JSON.stringify({ event, id, retry }).slice(0, -1)},`;
+  if (data === null) yield '"data":null';
+  else yield* bytesJson('data', 'dataBase64', data);
+  yield '}';
+}
+
+function cutJson({ http, truncated, isUnfinished }: StoredFrame): string {
+  if (http === null || !truncated) return '';
+  return isUnfinished ? ',"unfinished":true' : `,"truncated":true,"sha256":${JSON.stringify(http.sha256)}`;
+}
+
+/** One HTTP exchange of `show --json --http`. */
+export function exchangeLine(sessionId: string, exchange: HttpExchangeRow): string {
+  const { informations, at, requestEndedAt, responseAt, endedAt } = exchange;
+  return JSON.stringify({
+    session: sessionId,
+    http: exchange.number,
+    method: exchange.method,
+    path: exchange.path,
+    httpVersion: exchange.version,
+    client: exchange.client,
+    status: exchange.status,
+    statusText: exchange.statusText,
+    requestHeaders: exchange.requestHeaders,
+    requestTrailers: exchange.requestTrailers,
+    requestBytes: exchange.requestBytes,
+    informations: informations.map((one) => ({ ...one, at: formatIsoTime(one.at) })),
+    responseHeaders: exchange.responseHeaders,
+    responseTrailers: exchange.responseTrailers,
+    responseBytes: exchange.responseBytes,
+    at: formatIsoTime(at),
+    requestEndedAt: timeOrNull(requestEndedAt),
+    responseAt: timeOrNull(responseAt),
+    endedAt: timeOrNull(endedAt),
+    closedBy: exchange.closedBy,
+    error: exchange.error,
+    edits: exchange.edits,
+  });
+}
+
+function timeOrNull(at: number | null): string | null {
+  return at === null ? null : formatIsoTime(at);
+}
+
+/** A member with the bytes as text, or under its other name as base64 where they are no UTF-8. */
+function* bytesJson(textName: string, base64Name: string, payload: Buffer): Generator<string> {
   if (!isUtf8(payload)) {
-    yield '"base64":"';
+    yield `"${base64Name}":"`;
     // A multiple of three bytes, so that the pieces of base64 join without padding between them.
     const step = SLICE_BYTES - (SLICE_BYTES % 3);
     for (let at = 0; at < payload.length; at += step) yield payload.toString('base64', at, at + step);
     yield '"';
     return;
   }
-  yield '"text":"';
+  yield `"${textName}":"`;
   for (let at = 0; at < payload.length; ) {
     const end = characterBoundary(payload, at + SLICE_BYTES);
     yield JSON.stringify(payload.toString('utf8', at, end)).slice(1, -1);

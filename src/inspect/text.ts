@@ -1,25 +1,8 @@
-/** Text for terminals. Recorded text is hostile: it is escaped before it is measured, cut or shown. */
+/** Text for terminals. Recorded text is hostile: it is escaped (src/protocol/escape.ts) before it is measured, cut or shown. */
 import stringWidth from 'string-width';
 
-/** Text in which a character is a column, with our own ellipsis: by far the most, and quick to measure. */
-const PLAIN = /^[\x20-\x7e…]*$/;
-/** Control characters, format characters (direction marks, zero width), lone surrogates, line separators. */
-const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
-const SHORT: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-
-/** Makes every character visible that could move the cursor, change colours, or reorder or hide text. */
-export function escapeText(text: string): string {
-  return PLAIN.test(text) ? text : text.replace(UNSAFE, escapeCharacter);
-}
-
-function escapeCharacter(character: string): string {
-  const code = character.codePointAt(0) ?? 0;
-  return SHORT[character] ?? (code < 0x100 ? `\\x${hex(code, 2)}` : `\\u{${hex(code, 4)}}`);
-}
-
-function hex(code: number, digits: number): string {
-  return code.toString(16).padStart(digits, '0');
-}
+/** Text in which a character is a column, with our own ellipsis and arrows: by far the most, and quick to measure. */
+const PLAIN = /^[\x20-\x7e…→←]*$/;
 
 /** Columns that escaped text takes on a terminal. */
 export function widthOf(text: string): number {
@@ -30,6 +13,14 @@ export function widthOf(text: string): number {
 export function clip(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   return width < 1 ? '' : `${takeColumns(text, width - 1)}…`;
+}
+
+/** The same, but keeps the end. */
+export function clipStart(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let rest = PLAIN.test(text) ? text.slice(text.length - Math.max(0, width - 1)) : text;
+  while (widthOf(rest) > width - 1 && rest !== '') rest = rest.slice(firstGrapheme(rest).length);
+  return width < 1 ? '' : `…${rest}`;
 }
 
 /** Pads escaped text with spaces to `width` columns. */
@@ -53,6 +44,11 @@ export function fold(text: string, width: number, maxLines: number): { lines: st
 }
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+function firstGrapheme(text: string): string {
+  for (const { segment } of segmenter.segment(text.slice(0, 64))) return segment;
+  return text;
+}
 
 /** The longest beginning of at most `width` columns. */
 function takeColumns(text: string, width: number): string {

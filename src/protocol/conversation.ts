@@ -3,11 +3,19 @@
  * keeps what the whole session tells about itself. The index is derived from frames alone, so feeding the stored
  * frames again rebuilds it.
  */
-import { type Correlation, createCorrelator } from './correlate.ts';
+import {
+  type ClosedRequest,
+  type Correlation,
+  createCorrelator,
+  type HttpClosing,
+  NOTHING,
+} from './correlate.ts';
 import type { Peer } from './details.ts';
-import { directionOf, type Frame } from './frame.ts';
+import { directionOf, type Frame, type FramePart } from './frame.ts';
 import { invalid, type Message, parseMessages } from './message.ts';
 import type { Remark } from './problems.ts';
+import { META_RULE } from './redact-meta.ts';
+import { readSse } from './sse.ts';
 
 /** One message with all that is known of it; `seq` is its frame's number, `n` its own number inside the frame. */
 export type IndexedMessage = { seq: number; n: number; message: Message; correlation: Correlation };
@@ -31,6 +39,8 @@ export type Facts = {
 
 export type Conversation = {
   add(frame: Frame, seq: number): IndexedMessage[];
+  /** Says how an HTTP exchange ended; call it after the exchange's frames. Gives the requests that this is the outcome of. */
+  close(exchange: number, how: HttpClosing): ClosedRequest[];
   facts(): Facts;
 };
 
@@ -47,27 +57,50 @@ export function createConversation(): Conversation {
   };
 
   function add(frame: Frame, seq: number): IndexedMessage[] {
+    const { at, http } = frame;
+    const exchange = http?.exchange ?? null;
     return messagesOf(frame).map((message, n) => {
-      const correlation = correlator.add(message, directionOf(frame.channel), { seq, n }, frame.at);
+      // It was counted when it came first.
+      if (http?.marks.includes('replayed')) return { seq, n, message, correlation: NOTHING };
+      const place = { seq, n };
+      const correlation = correlator.add(message, directionOf(frame.channel), place, at, exchange);
       learn(facts, message, correlation);
       return { seq, n, message, correlation };
     });
   }
 
-  return { add, facts: () => ({ ...facts, unanswered: correlator.unanswered() }) };
+  function close(exchange: number, how: HttpClosing): ClosedRequest[] {
+    const closed = correlator.close(exchange, how);
+    for (const { outcome } of closed) if (outcome === 'error') facts.errors += 1;
+    return closed;
+  }
+
+  return { add, close, facts: () => ({ ...facts, unanswered: correlator.unanswered() }) };
 }
 
-/** The messages of one frame. stderr is free text and LSP headers are framing: neither holds any. */
+/** The messages of one frame. stderr is free text, and framing and foreign bodies hold none. */
 export function messagesOf(frame: Frame): Message[] {
-  if (frame.channel === 'stderr' || frame.part === 'lsp-header') return [];
-  if (frame.truncated) return [invalid('truncated')];
-  const messages = parseMessages(frame.payload);
-  return frame.part === 'lsp-body' ? messages.map(withLspRemark) : messages;
+  const { channel, part, truncated, http, redacted } = frame;
+  if (channel === 'stderr' || !HOLDS_MESSAGES.has(part) || redacted?.includes(META_RULE)) return [];
+  if (truncated) return [invalid('truncated')];
+  const messages = parseMessages(jsonOf(frame));
+  if (part === 'lsp-body') return messages.map((message) => withRemarks(message, ['lsp-framing']));
+  return http === null || http.marks.length === 0
+    ? messages
+    : messages.map((message) => withRemarks(message, http.marks));
 }
 
-function withLspRemark(message: Message): Message {
-  const remarks: readonly Remark[] = [...message.remarks, 'lsp-framing'];
-  return { ...message, remarks };
+const HOLDS_MESSAGES: ReadonlySet<FramePart> = new Set<FramePart>(['line', 'lsp-body', 'body', 'event']);
+
+/** The bytes of a frame that its messages are read from: of an event its data, else all of it. */
+export function jsonOf({ channel, payload }: Pick<Frame, 'channel' | 'payload'>): Buffer {
+  return channel === 'sse' ? (readSse(payload).data ?? NO_BYTES) : payload;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+function withRemarks(message: Message, more: readonly Remark[]): Message {
+  return { ...message, remarks: [...message.remarks, ...more] };
 }
 
 function learn(facts: Facts, message: Message, { relation, outcome }: Correlation): void {

@@ -7,14 +7,19 @@
  * 3. `notifications/cancelled` names a request of its own sender; in the 2026-07-28 era a server also uses it to end
  *    the client's `subscriptions/listen`. A late answer to a cancelled request stays linked, its outcome `cancelled`.
  * 4. A retry after `input_required` has a new id: it continues the round with equal params and equal `requestState`.
- * 5. Requests and notifications that name a task, or a subscription, belong to the request that began it.
+ * 5. Over HTTP, an answer or progress that comes on the exchange of a request with its id or token belongs to that one;
+ *    only where there is none, to another exchange's: legacy answers may come on any stream of the session.
+ *    An error without an id answers the one request of its exchange.
+ * 6. In the 2026-07-28 era a client that closes an HTTP exchange early cancels what it asked there. An HTTP exchange with
+ *    an error status ends what was asked on it in an error, even if no message says so.
+ * 7. Requests and notifications that name a task, or a subscription, belong to the request that began it.
  *
  * Memory is bounded: of more than `maxOpen` open requests (or tokens, rounds, tasks) the oldest are forgotten.
  */
 import type { Details } from './details.ts';
 import { type Direction, opposite } from './frame.ts';
 import type { Id } from './id.ts';
-import type { InvalidMessage, Message } from './message.ts';
+import type { ErrorMessage, InvalidMessage, Message } from './message.ts';
 import type { Remark } from './problems.ts';
 import { createWaiting, type Waiting } from './waiting.ts';
 
@@ -35,23 +40,36 @@ export type Correlation = {
   remark: Remark | null;
 };
 
+/** `left`: the client closed it early. `refused`: its status was an error. */
+export type HttpClosing = 'left' | 'refused';
+
+export type ClosedRequest = { place: Place; outcome: Outcome };
+
 export type Correlator = {
-  /** Takes the messages of a session in the order they passed. */
-  add(message: Message, sender: Direction, place: Place, at: number): Correlation;
+  /** Takes the messages of a session in the order they passed; `exchange` is the HTTP exchange that each came on. */
+  add(message: Message, sender: Direction, place: Place, at: number, exchange?: number | null): Correlation;
+  /** An HTTP exchange ended without answers: gives the requests that this is the outcome of. */
+  close(exchange: number, how: HttpClosing): ClosedRequest[];
   /** Requests that so far have neither an answer nor a cancellation. */
   unanswered(): number;
 };
 
+/** Who sent a message, and where and when it passed. */
+type Sent = { sender: Direction; place: Place; at: number; exchange: number | null };
+
 type Open = {
+  id: Id;
   place: Place;
   at: number;
+  exchange: number | null;
   canonical: string;
   details: Details;
   isCounted: boolean;
   isCancelled: boolean;
 };
 
-const NOTHING: Correlation = { relation: null, to: null, latency: null, outcome: null, remark: null };
+/** Of a message that belongs to no other. */
+export const NOTHING: Correlation = { relation: null, to: null, latency: null, outcome: null, remark: null };
 
 export function createCorrelator(maxOpen = 65_536): Correlator {
   const openBy: Record<Direction, Waiting<Open>> = {
@@ -67,62 +85,88 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     'client-to-server': new Map(),
     'server-to-client': new Map(),
   };
+  /** What clients asked, by the HTTP exchange that they asked it on. */
+  const openOn = createWaiting<Open>(maxOpen);
   const rounds = createWaiting<{ place: Place; keys: readonly string[] }>(maxOpen);
   let unanswered = 0;
 
-  function add(message: Message, sender: Direction, place: Place, at: number): Correlation {
+  function add(
+    message: Message,
+    sender: Direction,
+    place: Place,
+    at: number,
+    exchange: number | null = null,
+  ): Correlation {
+    const sent = { sender, place, at, exchange };
     switch (message.kind) {
       case 'request':
-        return addRequest(message.id, message.canonical, message.details, sender, place, at, true);
+        return addRequest(message.id, message.canonical, message.details, sent, true);
       case 'notification':
-        return addNotification(message.canonical, message.details, sender);
+        return addNotification(message.canonical, message.details, sent);
       case 'result':
-        return addAnswer(message.id, sender, at, message.details, resultOutcome(message.details));
+        return addAnswer(message.id, message.details, resultOutcome(message.details), sent);
       case 'error':
-        return message.id === null ? NOTHING : addAnswer(message.id, sender, at, message.details, 'error');
+        return addError(message, sent);
       case 'invalid':
-        return addInvalid(message, sender, place, at);
+        return addInvalid(message, sent);
     }
   }
 
+  function addError({ id, details }: ErrorMessage, sent: Sent): Correlation {
+    if (id !== null) return addAnswer(id, details, 'error', sent);
+    const [request, another] = sent.sender === 'server-to-client' ? openOn.under(String(sent.exchange)) : [];
+    if (request === undefined || another !== undefined) return NOTHING;
+    return addAnswer(request.id, details, 'error', sent);
+  }
+
   /** Malformed, yet the other side may have acted on it: a call may be answered, an answer ends its request. */
-  function addInvalid(message: InvalidMessage, sender: Direction, place: Place, at: number): Correlation {
-    const { id, canonical, details, isAnswer } = message;
+  function addInvalid({ id, canonical, details, isAnswer }: InvalidMessage, sent: Sent): Correlation {
     if (id === null) return NOTHING;
-    if (isAnswer) return addAnswer(id, sender, at, details, 'error');
-    return canonical === null ? NOTHING : addRequest(id, canonical, details, sender, place, at, false);
+    if (isAnswer) return addAnswer(id, details, 'error', sent);
+    return canonical === null ? NOTHING : addRequest(id, canonical, details, sent, false);
   }
 
   function addRequest(
     id: Id,
     canonical: string,
     details: Details,
-    sender: Direction,
-    place: Place,
-    at: number,
+    { sender, place, at, exchange }: Sent,
     isCounted: boolean,
   ): Correlation {
-    const earlier = latest(sender, id.key);
-    const request = { place, at, canonical, details, isCounted, isCancelled: false };
+    const earlier = latest(sender, id.key, exchange);
+    const request = { id, place, at, exchange, canonical, details, isCounted, isCancelled: false };
     openBy[sender].add(id.key, request);
+    if (exchange !== null && sender === 'client-to-server') openOn.add(String(exchange), request);
     if (details.progressToken !== null) {
       tokensBy[sender].set(details.progressToken, request);
       forgetOldest(tokensBy[sender], maxOpen);
     }
     if (isCounted) unanswered += 1;
     const link = continuedRound(canonical, details) ?? taskOf(canonical, details, sender);
-    return { ...NOTHING, ...link, remark: earlier === undefined || earlier.isCancelled ? null : 'id-in-use' };
+    return { ...NOTHING, ...link, remark: isInUse(earlier, details) ? 'id-in-use' : null };
   }
 
-  function latest(asker: Direction, key: string): Open | undefined {
-    return openBy[asker].under(key).at(-1);
+  /** Over HTTP several clients of the 2026-07-28 era may stand in one session, each with its own ids. */
+  function isInUse(earlier: Open | undefined, { isModern }: Details): boolean {
+    return earlier !== undefined && !earlier.isCancelled && !(isModern && earlier.exchange !== null);
   }
 
-  function addAnswer(id: Id, sender: Direction, at: number, details: Details, outcome: Outcome): Correlation {
+  function latest(asker: Direction, key: string, exchange: number | null): Open | undefined {
+    const open = openBy[asker].under(key);
+    const own = exchange === null ? undefined : open.findLast((request) => request.exchange === exchange);
+    return own ?? open.at(-1);
+  }
+
+  function addAnswer(
+    id: Id,
+    details: Details,
+    outcome: Outcome,
+    { sender, at, exchange }: Sent,
+  ): Correlation {
     const asker = opposite(sender);
-    const request = latest(asker, id.key);
+    const request = latest(asker, id.key, exchange);
     if (request === undefined) return { ...NOTHING, outcome, remark: 'no-open-request' };
-    openBy[asker].remove(id.key, request);
+    forget(asker, request);
     if (request.isCounted && !request.isCancelled) unanswered -= 1;
     const { taskId, beginsTask } = details;
     if (taskId !== null && beginsTask && !isAboutTask(request.canonical)) {
@@ -139,38 +183,62 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     };
   }
 
+  function forget(asker: Direction, request: Open): void {
+    openBy[asker].remove(request.id.key, request);
+    if (request.exchange !== null) openOn.remove(String(request.exchange), request);
+  }
+
   function endToken(asker: Direction, request: Open): void {
     const token = request.details.progressToken;
     if (token !== null && tokensBy[asker].get(token) === request) tokensBy[asker].delete(token);
   }
 
-  function addNotification(canonical: string, details: Details, sender: Direction): Correlation {
-    if (canonical === 'notifications/progress') return progressOf(details, sender);
-    if (canonical === 'notifications/cancelled') return cancel(details, sender);
+  function addNotification(canonical: string, details: Details, { sender, exchange }: Sent): Correlation {
+    if (canonical === 'notifications/progress') return progressOf(details, sender, exchange);
+    if (canonical === 'notifications/cancelled') return cancel(details, sender, exchange);
     if (details.subscription !== null) {
-      const listen = listenOf(opposite(sender), details.subscription);
+      const listen = listenOf(opposite(sender), details.subscription, exchange);
       return listen === undefined ? NOTHING : { ...NOTHING, relation: 'subscription', to: listen.place };
     }
     return { ...NOTHING, ...taskOf(canonical, details, sender) };
   }
 
-  function progressOf(details: Details, sender: Direction): Correlation {
-    const request =
-      details.progressToken === null ? undefined : tokensBy[opposite(sender)].get(details.progressToken);
+  function progressOf({ progressToken }: Details, sender: Direction, exchange: number | null): Correlation {
+    if (progressToken === null) return NOTHING;
+    const own = openOn
+      .under(String(exchange))
+      .findLast(({ details }) => details.progressToken === progressToken);
+    const request = own ?? tokensBy[opposite(sender)].get(progressToken);
     return request === undefined ? NOTHING : { ...NOTHING, relation: 'progress', to: request.place };
   }
 
-  function cancel(details: Details, sender: Direction): Correlation {
-    if (details.cancels === null) return NOTHING;
-    const request = latest(sender, details.cancels) ?? listenOf(opposite(sender), details.cancels);
+  function cancel({ cancels }: Details, sender: Direction, exchange: number | null): Correlation {
+    if (cancels === null) return NOTHING;
+    const request = latest(sender, cancels, exchange) ?? listenOf(opposite(sender), cancels, exchange);
     if (request === undefined) return NOTHING;
-    if (request.isCounted && !request.isCancelled) unanswered -= 1;
-    request.isCancelled = true;
+    markCancelled(request);
     return { ...NOTHING, relation: 'cancel', to: request.place };
   }
 
-  function listenOf(asker: Direction, key: string): Open | undefined {
-    const request = latest(asker, key);
+  /** Nobody waits for its answer any more. */
+  function markCancelled(request: Open): void {
+    if (request.isCounted && !request.isCancelled) unanswered -= 1;
+    request.isCancelled = true;
+  }
+
+  function close(exchange: number, how: HttpClosing): ClosedRequest[] {
+    const asked = openOn.under(String(exchange));
+    const ended = asked.filter(({ details }) => how === 'refused' || details.isModern);
+    const outcome = how === 'refused' ? 'error' : 'cancelled';
+    for (const request of ended) {
+      markCancelled(request);
+      forget('client-to-server', request);
+    }
+    return ended.map(({ place }) => ({ place, outcome }));
+  }
+
+  function listenOf(asker: Direction, key: string, exchange: number | null): Open | undefined {
+    const request = latest(asker, key, exchange);
     return request?.canonical === 'subscriptions/listen' ? request : undefined;
   }
 
@@ -204,10 +272,10 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     return began === undefined ? undefined : { relation: 'task', to: began };
   }
 
-  return { add, unanswered: () => unanswered };
+  return { add, close, unanswered: () => unanswered };
 }
 
-function resultOutcome({ isToolError, resultType }: Details): Outcome {
+export function resultOutcome({ isToolError, resultType }: Details): Outcome {
   if (resultType === 'input_required') return 'input-required';
   return isToolError ? 'tool-error' : 'ok';
 }

@@ -48,6 +48,8 @@ export type HttpEndEvent = {
   closedBy: 'server' | 'client' | 'proxy';
   /** Null where the answer arrived whole. */
   error: string | null;
+  /** Whether the whole answer, the server's or ours, went to the client. */
+  isComplete: boolean;
   /** Trailers of the answer. */
   rawTrailers: readonly string[];
 };

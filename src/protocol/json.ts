@@ -33,6 +33,11 @@ export function skipSpace(bytes: Uint8Array, from: number): number {
 
 /** Skips one value of any type and depth. */
 export function skipValue(bytes: Uint8Array, from: number): number {
+  const first = bytes[from];
+  return first === OPEN_OBJECT || first === OPEN_ARRAY ? skipContainer(bytes, from) : skipScalar(bytes, from);
+}
+
+function skipContainer(bytes: Uint8Array, from: number): number {
   // One entry per open container: true for an object, false for an array.
   const open: boolean[] = [];
   let i = from;
@@ -54,7 +59,7 @@ export function skipValue(bytes: Uint8Array, from: number): number {
     }
     // A value is complete: close what it closes, then go on to the next value of the container around it.
     for (;;) {
-      const isObject = open.at(-1);
+      const isObject = open[open.length - 1];
       if (isObject === undefined) return i;
       i = skipSpace(bytes, i);
       if (bytes[i] === COMMA) {
@@ -71,7 +76,7 @@ export function skipValue(bytes: Uint8Array, from: number): number {
 }
 
 /** Skips `"key" :` and the space after it. */
-function skipKey(bytes: Uint8Array, from: number): number {
+export function skipKey(bytes: Uint8Array, from: number): number {
   if (bytes[from] !== QUOTE) return ~from;
   const end = skipString(bytes, from);
   if (end < 0) return end;
@@ -79,7 +84,8 @@ function skipKey(bytes: Uint8Array, from: number): number {
   return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : ~colon;
 }
 
-function skipScalar(bytes: Uint8Array, from: number): number {
+/** Skips one string, number, boolean or null. */
+export function skipScalar(bytes: Uint8Array, from: number): number {
   switch (bytes[from]) {
     case QUOTE:
       return skipString(bytes, from);
@@ -203,7 +209,7 @@ export function eachMember(bytes: Buffer, from: number, visit: (key: string, val
     if (start < 0) return start;
     const end = skipValue(bytes, start);
     if (end < 0) return end;
-    visit(keyText(bytes, keyStart), { start, end, type: typeAt(bytes, start) });
+    visit(keyText(bytes, keyStart, start), { start, end, type: typeAt(bytes, start) });
     i = skipSpace(bytes, end);
     if (bytes[i] === CLOSE_OBJECT) return i + 1;
     if (bytes[i] !== COMMA) return ~i;
@@ -226,8 +232,31 @@ export function eachElement(bytes: Buffer, from: number, visit: (value: Span) =>
   }
 }
 
-function keyText(bytes: Buffer, keyStart: number): string {
-  return stringText(bytes, { start: keyStart, end: skipString(bytes, keyStart), type: 'string' });
+/** Of the key before the value that starts at `before`; between them are a colon and space. */
+export function keyText(bytes: Buffer, keyStart: number, before: number): string {
+  let end = before;
+  while (bytes[end - 1] !== QUOTE) end -= 1;
+  for (const common of COMMON_KEYS[end - keyStart - 2] ?? NO_KEYS) {
+    if (isText(bytes, keyStart + 1, common)) return common;
+  }
+  return stringText(bytes, { start: keyStart, end, type: 'string' });
+}
+
+/** By their length: those of nearly every message, for which no string need be made. */
+const NO_KEYS: readonly string[] = [];
+const COMMON_KEYS = ['id', 'name', '_meta', 'method', 'params', 'result', 'jsonrpc', 'arguments'].reduce<
+  string[][]
+>(
+  (byLength, key) => {
+    byLength[key.length] = [...(byLength[key.length] ?? []), key];
+    return byLength;
+  },
+  Array.from({ length: 10 }, () => []),
+);
+
+function isText(bytes: Uint8Array, at: number, text: string): boolean {
+  for (let k = 0; k < text.length; k += 1) if (bytes[at + k] !== text.charCodeAt(k)) return false;
+  return true;
 }
 
 /** The decoded text of a string value. */

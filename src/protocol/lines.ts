@@ -11,7 +11,7 @@
  * A peer whose very first bytes are an LSP header (`Content-Length: n`) is framed by that length instead,
  * because its messages carry no newline.
  */
-import type { Channel, Frame, FramePart, LineEnd } from './frame.ts';
+import type { Frame, FramePart, LineEnd, StdioChannel } from './frame.ts';
 
 export type LineSplitter = {
   /** Takes the next bytes, read at `at` (microseconds). Large pieces are kept by reference until their line ends. */
@@ -39,7 +39,7 @@ const LSP_FIELD = /^[\w-]{1,40}:/;
 const LSP_HEADER_MAX = 64;
 
 export function createLineSplitter(options: {
-  channel: Channel;
+  channel: StdioChannel;
   maxBytes: number;
   onFrame: (frame: Frame) => void;
   /** Told of bytes that are skipped because the beginning of their line was lost. */
@@ -143,7 +143,8 @@ export function createLineSplitter(options: {
   }
 
   function give(payload: Buffer, lineEnd: LineEnd, part: FramePart, isCut = false): void {
-    const frame = { channel, at: lastAt, payload, lineEnd, size, truncated: isCut || keptBytes < size, part };
+    const truncated = isCut || keptBytes < size;
+    const frame = { channel, at: lastAt, payload, lineEnd, size, truncated, part, http: null };
     fragments = [];
     keptBytes = 0;
     size = 0;
@@ -181,4 +182,12 @@ export function createLineSplitter(options: {
   }
 
   return { feed, gap, end, held: () => fragments };
+}
+
+/**
+ * A message as one line, without its end (specification, basic/transports: over stdio messages have no newlines in them).
+ * Over HTTP they may; there they stand between the tokens of JSON only, so spaces can take their place.
+ */
+export function oneLine(json: Buffer): Buffer {
+  return json.includes('\n') ? Buffer.from(json.toString('latin1').replaceAll('\n', ' '), 'latin1') : json;
 }

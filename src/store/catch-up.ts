@@ -1,12 +1,12 @@
 /** Opening a store for reading with a complete index: what a recorder left behind, killed or in haste, is done first. */
 import { reindexSession } from './indexer.ts';
 import { openForReading, openStore, type Store } from './open.ts';
-import { eachSession, type SessionRow, stateOf } from './reader.ts';
+import { type SessionRow, sessionsBehind, stateOf } from './reader.ts';
 
 /** `onSession` is told of each session that is indexed now, before that begins. */
 export function openIndexed(file: string, onSession: (session: SessionRow) => void): Store {
   const store = openForReading(file);
-  const behind = [...eachSession(store)].filter(isLeftBehind);
+  const behind = sessionsBehind(store).filter(isLeftBehind);
   if (behind.length === 0) return store;
   store.close();
   try {
@@ -24,5 +24,5 @@ export function openIndexed(file: string, onSession: (session: SessionRow) => vo
 
 /** The recorder of an open session is at work on its index itself. */
 function isLeftBehind(session: SessionRow): boolean {
-  return session.indexed < session.frames && stateOf(session) !== 'open';
+  return stateOf(session) !== 'open';
 }

@@ -20,6 +20,7 @@ export function prepareFrameInsert(
   const insertPart = store.prepare(
     `INSERT INTO frame_part (session, seq, part, bytes) VALUES (${session}, ?, ?, ?)`,
   );
+  const insertRedaction = prepareRedactionInsert(store);
   let values: unknown[] = [];
 
   function addRow(frame: Frame, seq: number): void {
@@ -27,6 +28,7 @@ export function prepareFrameInsert(
     const isLarge = payload.length > PART_BYTES;
     values.push(seq, frame.at, frame.channel, frame.size, flagsOf(frame));
     values.push(isLarge ? payload.subarray(0, PART_BYTES) : payload);
+    if (frame.redacted !== undefined) insertRedaction(session, seq, frame.redacted);
     for (let part = 1; part * PART_BYTES < payload.length; part += 1) {
       insertPart.run(seq, part, payload.subarray(part * PART_BYTES, (part + 1) * PART_BYTES));
     }
@@ -41,4 +43,12 @@ export function prepareFrameInsert(
       values = [];
     }
   };
+}
+
+/** Returns a function that keeps which rules replaced something in a frame. */
+export function prepareRedactionInsert(
+  store: Store,
+): (session: number, seq: number, rules: readonly string[]) => void {
+  const insert = store.prepare('INSERT INTO frame_redaction (session, seq, rules) VALUES (?, ?, ?)');
+  return (session, seq, rules) => void insert.run(session, seq, rules.join(' '));
 }

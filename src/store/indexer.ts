@@ -2,14 +2,21 @@
  * The index of messages, made from stored frames: the same way while a session is recorded, after a recorder was
  * killed, and when a better parser rebuilds it. It may lag behind the frames; `session.indexed` says how far it is.
  */
+import { TapedeckError } from '../errors.ts';
 import { createConversation, type Facts, type IndexedMessage } from '../protocol/conversation.ts';
 import type { Frame } from '../protocol/frame.ts';
+import { type ClosedExchange, closedExchanges } from './http-reader.ts';
 import type { Store } from './open.ts';
+import { pause } from './pause.ts';
 import { prepareFramesAfter } from './reader.ts';
 
 export type Indexer = {
   /** Frames that were stored just now: while they are at hand they need not be read back. Kept until they are indexed. */
   remember(frames: readonly Frame[], firstSeq: number): void;
+  /** Says how an HTTP exchange ended, if not with answers. Exchanges come in the order in which they ended. */
+  close(closed: ClosedExchange): void;
+  /** Whether an error left it with more than is stored: it cannot go on, and must be restarted. */
+  isSpoiled(): boolean;
   /** Indexes what is not indexed yet, for about `maxMs` milliseconds, in one transaction. True: nothing is left. */
   advance(maxMs: number): boolean;
 };
@@ -23,7 +30,14 @@ export function createIndexer(store: Store, session: number): Indexer {
   const framesAfter = prepareFramesAfter(store, session, FRAMES_AT_ONCE);
   const insert = prepareMessageInsert(store, session);
   const update = prepareFactsUpdate(store, session);
+  const setOutcome = store.prepare(
+    `UPDATE message SET outcome = ? WHERE session = ${session} AND seq = ? AND n = ?`,
+  );
+  let isSpoiled = false;
   let indexed = 0;
+  const closed: ClosedExchange[] = [];
+  /** How many of them are concluded. */
+  let concluded = 0;
   let recent: { frames: readonly Frame[]; firstSeq: number } = { frames: [], firstSeq: 1 };
 
   function nextFrames(after: number): readonly NumberedFrame[] {
@@ -36,27 +50,44 @@ export function createIndexer(store: Store, session: number): Indexer {
   function indexSome(maxMs: number): { upTo: number; isDone: boolean } {
     const deadline = performance.now() + maxMs;
     let upTo = indexed;
+    // Taken back once the transaction is through.
+    isSpoiled = true;
     for (;;) {
       const frames = nextFrames(upTo);
       for (const frame of frames) {
+        concludeUpTo(frame.seq - 1);
         for (const message of conversation.add(frame, frame.seq)) insert(message);
         upTo = frame.seq;
       }
       const isDone = frames.length === 0;
       if (!isDone && performance.now() < deadline) continue;
-      if (upTo > indexed) update(conversation.facts(), upTo);
+      if (isDone) concludeUpTo(upTo);
+      if (upTo > indexed || concluded > 0) update(conversation.facts(), upTo);
       return { upTo, isDone };
     }
   }
   const advance = store.transaction(indexSome).immediate;
 
+  function concludeUpTo(seq: number): void {
+    for (let next = closed[concluded]; next !== undefined && next.after <= seq; next = closed[concluded]) {
+      concluded += 1;
+      for (const { place, outcome } of conversation.close(next.number, next.how))
+        setOutcome.run(outcome, place.seq, place.n);
+    }
+  }
+
   return {
     remember(frames, firstSeq) {
       if (frames.length > 0) recent = { frames, firstSeq };
     },
+    close: (exchange) => void closed.push(exchange),
+    isSpoiled: () => isSpoiled,
     advance(maxMs) {
       const { upTo, isDone } = advance(maxMs);
+      isSpoiled = false;
       indexed = upTo;
+      closed.splice(0, concluded);
+      concluded = 0;
       if (isDone) recent = { frames: [], firstSeq: 1 };
       return isDone;
     },
@@ -70,14 +101,20 @@ const SLICE_MS = 50;
 
 /** Rebuilds a session's index from nothing. Stopped halfway, it leaves the session as one whose index is behind. */
 export function reindexSession(store: Store, session: number): void {
+  const indexer = restartIndexer(store, session);
+  while (!indexer.advance(SLICE_MS)) pause(SLICE_MS / 2);
+}
+
+/** Forgets a session's index, and begins it anew. */
+export function restartIndexer(store: Store, session: number): Indexer {
   const forget = store.transaction(() => {
     store.prepare('DELETE FROM message WHERE session = ?').run(session);
     store.prepare('UPDATE session SET indexed = 0 WHERE number = ?').run(session);
   });
   forget.immediate();
   const indexer = createIndexer(store, session);
-  const pause = new Int32Array(new SharedArrayBuffer(4));
-  while (!indexer.advance(SLICE_MS)) Atomics.wait(pause, 0, 0, SLICE_MS / 2);
+  for (const exchange of closedExchanges(store, session)) indexer.close(exchange);
+  return indexer;
 }
 
 /** Replaces, because two readers may complete the same index at once. */
@@ -129,7 +166,7 @@ function prepareFactsUpdate(store: Store, session: number): (facts: Facts, index
        server_name = ?, server_version = ?, exchanges = ?, errors = ?, unanswered = ? WHERE number = ${session}`,
   );
   return ({ era, protocolVersion, client, server, exchanges, errors, unanswered }, indexed) => {
-    update.run(
+    const { changes } = update.run(
       indexed,
       era,
       protocolVersion,
@@ -141,5 +178,8 @@ function prepareFactsUpdate(store: Store, session: number): (facts: Facts, index
       errors,
       unanswered,
     );
+    // Its messages would be left over, and become those of a later session.
+    if (changes === 0)
+      throw new TapedeckError('not-found', `session ${session} was removed while it was indexed`);
   };
 }

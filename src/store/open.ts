@@ -3,6 +3,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../errors.ts';
+import { pause } from './pause.ts';
 import { MIGRATIONS } from './schema.ts';
 
 export type Store = Database.Database;
@@ -17,13 +18,15 @@ const PAGE_SIZE = 8192;
 const CACHE_KIB = 4096;
 const BUSY_TIMEOUT_MS = 2000;
 /** The WAL is carried over into the store when it has grown to this: seldom, because that holds up the writer. */
-const WAL_MOST_BYTES = 32 * 1024 * 1024;
+export const WAL_MOST_BYTES = 32 * 1024 * 1024;
 /** And is then cut back to this. */
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
 
 export type OpenOptions = {
   /** Survive power loss too, not just the end of the process: every commit reaches the disk. */
   durable?: boolean;
+  /** The WAL is carried over into the store when it has grown to this. */
+  walBytes?: number;
   migrations?: readonly string[];
 };
 
@@ -40,13 +43,25 @@ export function openStore(file: string, options: OpenOptions = {}): Store {
     prepare(store, file, options.migrations ?? MIGRATIONS);
     store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
     store.pragma(`cache_size = -${CACHE_KIB}`);
-    store.pragma(`wal_autocheckpoint = ${WAL_MOST_BYTES / PAGE_SIZE}`);
-    store.pragma(`journal_size_limit = ${WAL_KEPT_BYTES}`);
+    // What is deleted is overwritten with zeros, by every writer: a free page soon holds others' rows too, and its rest
+    // would keep what was there before.
+    store.pragma('secure_delete = ON');
+    const walBytes = options.walBytes ?? WAL_MOST_BYTES;
+    store.pragma(`wal_autocheckpoint = ${Math.ceil(walBytes / PAGE_SIZE)}`);
+    store.pragma(`journal_size_limit = ${Math.min(walBytes, WAL_KEPT_BYTES)}`);
     return store;
   } catch (error) {
     store.close();
     throw error;
   }
+}
+
+/** A store that nobody else sees, gone when it is closed. Only what outgrows SQLite's cache is put on disk, unnamed. */
+export function openTemporaryStore(): Store {
+  assertSqlite();
+  const store = new Database('');
+  prepare(store, '', MIGRATIONS);
+  return store;
 }
 
 /** Opens an existing store for reading. Throws `TapedeckError` `not-found` where there is none. */
@@ -110,9 +125,8 @@ function prepare(store: Store, file: string, migrations: readonly string[]): voi
 }
 
 function checkedVersion(store: Store, file: string, newest: number): number {
-  const version = Number(store.pragma('user_version', { simple: true }));
-  const owner = Number(store.pragma('application_id', { simple: true }));
-  if (owner !== APPLICATION_ID && (version !== 0 || hasTables(store))) {
+  const { version, isForeign } = store.transaction(() => readKind(store))();
+  if (isForeign) {
     throw new TapedeckError(
       'not-a-store',
       `Expected a tapedeck store, got another program's database: ${file}. Name another file with --db.`,
@@ -125,6 +139,13 @@ function checkedVersion(store: Store, file: string, newest: number): number {
     );
   }
   return version;
+}
+
+/** Inside a transaction: another process may be making the store's first tables between two looks. */
+function readKind(store: Store): { version: number; isForeign: boolean } {
+  const version = Number(store.pragma('user_version', { simple: true }));
+  const owner = Number(store.pragma('application_id', { simple: true }));
+  return { version, isForeign: owner !== APPLICATION_ID && (version !== 0 || hasTables(store)) };
 }
 
 function hasTables(store: Store): boolean {
@@ -140,7 +161,7 @@ function enterWal(store: Store): void {
       return;
     } catch (error) {
       if ((error as { code?: string }).code !== 'SQLITE_BUSY' || performance.now() > deadline) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+      pause(10);
     }
   }
 }

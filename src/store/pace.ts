@@ -1,5 +1,5 @@
 /**
- * How much of the writer's time the index may take. Frames come first: while traffic flows, indexing gets a small share
+ * How much of the writer's time the index may take, and the pruning of old sessions. Frames come first: while traffic flows, indexing gets a small share
  * of the time, saved up to a short while; once it pauses, all of it. So ordinary traffic is indexed at once, and a flood
  * costs it little more than the storing of its frames.
  */
@@ -21,14 +21,14 @@ export type Pace = {
   sliceMs(now: number): number;
 };
 
-/** All times in milliseconds of one monotonic clock. */
-export function createPace(): Pace {
+/** All times in milliseconds of one monotonic clock. `share` of the time, while traffic flows. */
+export function createPace(share: () => number = () => SHARE): Pace {
   let credit = MAX_CREDIT_MS;
   let creditedAt = 0;
   let lastTraffic = Number.NEGATIVE_INFINITY;
 
   function addCredit(now: number): void {
-    credit = Math.min(MAX_CREDIT_MS, credit + (now - creditedAt) * SHARE);
+    credit = Math.min(MAX_CREDIT_MS, credit + (now - creditedAt) * share());
     creditedAt = now;
   }
 
@@ -43,7 +43,7 @@ export function createPace(): Pace {
     waitMs(now) {
       addCredit(now);
       if (credit >= LEAST_CREDIT_MS) return 0;
-      const untilCredit = (LEAST_CREDIT_MS - credit) / SHARE;
+      const untilCredit = (LEAST_CREDIT_MS - credit) / share();
       const untilQuiet = Math.max(0, lastTraffic + QUIET_AFTER_MS - now);
       return Math.ceil(Math.min(untilCredit, untilQuiet));
     },

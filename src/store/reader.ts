@@ -2,8 +2,12 @@
 
 import { hostname } from 'node:os';
 import { TapedeckError } from '../errors.ts';
-import type { Channel, FramePart, LineEnd } from '../protocol/frame.ts';
+import type { Era } from '../protocol/conversation.ts';
+import type { Channel, FrameHttp, FramePart, LineEnd } from '../protocol/frame.ts';
 import { formOf } from './frame-flags.ts';
+import { amongSql, type FrameSelection } from './frame-selection.ts';
+import { PART_BYTES } from './frame-writer.ts';
+import { createMessageCursor } from './message-reader.ts';
 import type { Store } from './open.ts';
 import { isAlive } from './process.ts';
 import type { EndReason } from './session-writer.ts';
@@ -26,6 +30,7 @@ export type SessionRow = {
   processStarted: string | null;
   clientPid: number | null;
   clientProgram: string | null;
+  era: Era | null;
   protocolVersion: string | null;
   clientName: string | null;
   clientVersion: string | null;
@@ -40,6 +45,9 @@ export type SessionRow = {
   dropped: number;
   droppedBytes: number;
   truncated: number;
+  /** `meta`: its frames have no payloads. */
+  capture: 'full' | 'meta';
+  httpExchanges: number;
 };
 
 /** A row of `message`, and for an answer the method and target of what it answers. */
@@ -52,6 +60,7 @@ export type MessageRow = {
   method: string | null;
   relation: string | null;
   toSeq: number | null;
+  toN: number | null;
   latency: number | null;
   outcome: string | null;
   problem: string | null;
@@ -68,6 +77,11 @@ export type StoredFrame = {
   lineEnd: LineEnd;
   part: FramePart;
   truncated: boolean;
+  /** Without the original of an edited frame, which `originalOf` reads. */
+  http: FrameHttp | null;
+  /** The rules that replaced something in it. */
+  redacted?: readonly string[];
+  isEdited: boolean;
   isUnfinished: boolean;
   payload: Buffer;
   messages: MessageRow[];
@@ -75,15 +89,30 @@ export type StoredFrame = {
 
 const SESSION_COLUMNS = `number, id, name, basis, transport, target, started_at AS startedAt, ended_at AS endedAt,
   end_reason AS endReason, exit_code AS exitCode, signal, host, pid, process_started AS processStarted,
-  client_pid AS clientPid, client_program AS clientProgram, protocol_version AS protocolVersion,
+  client_pid AS clientPid, client_program AS clientProgram, era, protocol_version AS protocolVersion,
   client_name AS clientName, client_version AS clientVersion, server_name AS serverName,
   server_version AS serverVersion, frames, indexed, bytes, exchanges, errors, unanswered, dropped,
-  dropped_bytes AS droppedBytes, truncated`;
+  dropped_bytes AS droppedBytes, truncated,
+  CASE WHEN redaction ->> '$.capture' = 'meta' THEN 'meta' ELSE 'full' END AS capture,
+  (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS httpExchanges`;
 
 /** All sessions, the newest first. */
 export function eachSession(store: Store): IterableIterator<SessionRow> {
   const sql = `SELECT ${SESSION_COLUMNS} FROM session ORDER BY started_at DESC, number DESC`;
   return store.prepare<[], SessionRow>(sql).iterate();
+}
+
+/** Those whose index of messages is behind their frames. */
+export function sessionsBehind(store: Store): SessionRow[] {
+  return select(store, 'indexed < frames', NO_LIMIT);
+}
+
+const NO_LIMIT = -1;
+
+/** One session by its number. */
+export function prepareSession(store: Store): (number: number) => SessionRow | undefined {
+  const one = store.prepare<[number], SessionRow>(`SELECT ${SESSION_COLUMNS} FROM session WHERE number = ?`);
+  return (number) => one.get(number);
 }
 
 /**
@@ -126,23 +155,32 @@ function select(store: Store, where: string, limit: number, ...values: string[])
  * `open`: its recorder is at work. `cut-off`: its recorder was killed before it could say how the session ended. Else
  * how it ended. A session of another host counts as open, because nobody here can tell.
  */
-export function stateOf(session: SessionRow): EndReason | 'open' | 'cut-off' {
+export function stateOf(
+  session: Pick<SessionRow, 'endReason' | 'host' | 'pid' | 'processStarted'>,
+): EndReason | 'open' | 'cut-off' {
   if (session.endReason !== null) return session.endReason;
   if (session.host !== hostname()) return 'open';
   return isAlive(session.pid, session.processStarted) ? 'open' : 'cut-off';
 }
 
-type BareFrame = Omit<StoredFrame, 'messages'>;
-type FrameRow = Pick<StoredFrame, 'seq' | 'at' | 'channel' | 'size' | 'payload'> & { flags: string | null };
+export type BareFrame = Omit<StoredFrame, 'messages'>;
+type FrameRow = Pick<StoredFrame, 'seq' | 'at' | 'channel' | 'size' | 'payload'> & {
+  flags: string | null;
+  exchange: number | null;
+  sha256: string | null;
+  rules: string | null;
+};
 
-const SELECT_FRAMES = `SELECT seq, at, channel, size, flags, payload FROM frame
+const FRAME_COLUMNS = `seq, at, channel, size, flags, payload, http AS exchange, sha256,
+  (SELECT rules FROM frame_redaction AS r WHERE r.session = frame.session AND r.seq = frame.seq) AS rules`;
+const SELECT_FRAMES = `SELECT ${FRAME_COLUMNS} FROM frame
   WHERE session = ? AND seq > ? ORDER BY seq`;
 
-/** The frames of a session with their messages, in order of `seq`. */
-export function* eachFrame(store: Store, session: SessionRow): Generator<StoredFrame> {
-  const rows = store.prepare<[number, number], FrameRow>(SELECT_FRAMES).iterate(session.number, 0);
+/** The frames of a session with their messages, in order of `seq`; all of them, or those of a selection. */
+export function* eachFrame(store: Store, session: SessionRow, only?: FrameSelection): Generator<StoredFrame> {
+  const rows = frameRows(store, session.number, only);
   const complete = prepareCompletion(store, session.number);
-  const messages = createMessageCursor(store, session.number);
+  const messages = createMessageCursor(store, session.number, only);
   let lastSeq = 0;
   try {
     for (const row of rows) {
@@ -152,7 +190,25 @@ export function* eachFrame(store: Store, session: SessionRow): Generator<StoredF
   } finally {
     messages.close();
   }
-  yield* unfinishedFrames(store, session.number, lastSeq);
+  for (const frame of unfinishedFrames(store, session.number, lastSeq)) {
+    if (only === undefined || only.hasUnfinished(session, frame)) yield frame;
+  }
+}
+
+function frameRows(store: Store, session: number, only?: FrameSelection): IterableIterator<FrameRow> {
+  const sql = `SELECT ${FRAME_COLUMNS} FROM frame WHERE session = @session ${amongSql('seq', only)} ORDER BY seq`;
+  return store.prepare<[object], FrameRow>(sql).iterate({ ...only?.values, session });
+}
+
+/** The frames of a session without their messages, in order of `seq`; those left unfinished come last. */
+export function* eachBareFrame(store: Store, session: number): Generator<BareFrame> {
+  const complete = prepareCompletion(store, session);
+  let lastSeq = 0;
+  for (const row of store.prepare<[number, number], FrameRow>(SELECT_FRAMES).iterate(session, 0)) {
+    lastSeq = row.seq;
+    yield complete(row);
+  }
+  yield* unfinishedFrames(store, session, lastSeq);
 }
 
 /** Up to `limit` frames after a `seq`, without their messages. Unlike an iterator it leaves the store free for writing. */
@@ -173,52 +229,44 @@ function prepareCompletion(store: Store, session: number): (row: FrameRow) => Ba
       'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
     )
     .pluck();
-  return ({ flags, ...row }) => {
-    const rest = row.payload.length < row.size ? parts.all(session, row.seq) : [];
+  const edited = new Set(
+    store.prepare<[number], number>('SELECT seq FROM frame_edit WHERE session = ?').pluck().all(session),
+  );
+  return ({ flags, exchange, sha256, rules, ...row }) => {
+    const rest = row.payload.length === PART_BYTES ? parts.all(session, row.seq) : [];
     const payload = rest.length > 0 ? Buffer.concat([row.payload, ...rest]) : row.payload;
-    return { ...row, ...formOf(flags), payload, isUnfinished: false };
+    const { marks, ...form } = formOf(flags, row.channel);
+    const http = exchange === null ? null : { exchange, marks, original: null, sha256 };
+    const redacted = rules === null ? {} : { redacted: rules.split(' ') };
+    return {
+      ...row,
+      ...form,
+      payload,
+      http,
+      ...redacted,
+      isEdited: edited.has(row.seq),
+      isUnfinished: false,
+    };
   };
 }
 
-/** Walks the messages in step with the frames. */
-function createMessageCursor(
-  store: Store,
-  session: number,
-): { take(seq: number): MessageRow[]; close(): void } {
-  const rows = store
-    .prepare<[number], MessageRow>(
-      `SELECT m.seq, m.n, m.kind, m.id_type AS idType, m.id, m.method, m.relation, m.to_seq AS toSeq, m.latency,
-         m.outcome, m.problem, asked.canonical AS askedMethod, asked.target AS askedTarget
-       FROM message AS m
-       LEFT JOIN message AS asked ON asked.session = m.session AND asked.seq = m.to_seq AND asked.n = m.to_n
-       WHERE m.session = ? ORDER BY m.seq, m.n`,
-    )
-    .iterate(session);
-  let next = rows.next();
-  return {
-    take(seq) {
-      const taken: MessageRow[] = [];
-      while (!next.done && next.value.seq <= seq) {
-        if (next.value.seq === seq) taken.push(next.value);
-        next = rows.next();
-      }
-      return taken;
-    },
-    close: () => void rows.return?.(),
-  };
-}
+type UnfinishedRow = { channel: Channel; part: number; at: number; bytes: Buffer; exchange: number | null };
 
-function* unfinishedFrames(store: Store, session: number, lastSeq: number): Generator<StoredFrame> {
+/** What had not ended when the recorder was gone, or has not yet; numbered on after `lastSeq`. */
+export function* unfinishedFrames(store: Store, session: number, lastSeq: number): Generator<StoredFrame> {
   const rows = store
-    .prepare<[number], { channel: Channel; at: number; bytes: Buffer }>(
-      'SELECT channel, at, bytes FROM unfinished WHERE session = ? ORDER BY channel, part',
+    .prepare<[number], UnfinishedRow>(
+      `SELECT channel, part, at, bytes, http AS exchange FROM unfinished
+       WHERE session = ? ORDER BY channel, exchange, part`,
     )
     .all(session);
   let seq = lastSeq;
-  for (const channel of new Set(rows.map((row) => row.channel))) {
-    const own = rows.filter((row) => row.channel === channel);
+  const starts = rows.filter(({ part }) => part === 0);
+  for (const { channel, exchange } of starts) {
+    const own = rows.filter((row) => row.channel === channel && row.exchange === exchange);
     const payload = Buffer.concat(own.map((row) => row.bytes));
     const at = own.at(-1)?.at ?? 0;
+    const http = exchange === null ? null : { exchange, marks: [], original: null, sha256: null };
     seq += 1;
     yield {
       seq,
@@ -228,23 +276,11 @@ function* unfinishedFrames(store: Store, session: number, lastSeq: number): Gene
       lineEnd: '',
       part: 'line',
       truncated: true,
+      http,
+      isEdited: false,
       isUnfinished: true,
       payload,
       messages: [],
     };
   }
-}
-
-/** The places (`seq.n`) of a session's requests that were neither answered nor cancelled. */
-export function unansweredPlaces(store: Store, session: SessionRow): Set<string> {
-  const rows = store
-    .prepare<[number], string>(
-      `SELECT m.seq || '.' || m.n FROM message AS m
-       WHERE m.session = ? AND m.kind = 'request' AND NOT EXISTS (
-         SELECT 1 FROM message AS a WHERE a.session = m.session AND a.to_seq = m.seq AND a.to_n = m.n
-           AND a.relation IN ('reply', 'cancel'))`,
-    )
-    .pluck()
-    .all(session.number);
-  return new Set(rows);
 }

@@ -145,4 +145,127 @@ export const MIGRATIONS: readonly string[] = [
     ('message', 'message_link', '400000 4000 1');
   ANALYZE sqlite_schema;
   `,
+  // HTTP
+  `
+  CREATE TABLE http_exchange (
+    rowid INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    method TEXT NOT NULL,
+    path TEXT NOT NULL,
+    version TEXT NOT NULL,
+    client TEXT NOT NULL,
+    request_headers TEXT NOT NULL,
+    request_trailers TEXT,
+    request_bytes INTEGER NOT NULL,
+    informations TEXT,
+    status INTEGER,
+    status_text TEXT,
+    response_headers TEXT,
+    response_trailers TEXT,
+    response_bytes INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    request_ended_at INTEGER,
+    response_at INTEGER,
+    ended_at INTEGER,
+    ended_after INTEGER,
+    closed_by TEXT,
+    error TEXT,
+    edits TEXT
+  );
+  CREATE UNIQUE INDEX http_exchange_place ON http_exchange (session, number);
+
+  ALTER TABLE frame ADD COLUMN http INTEGER;
+  ALTER TABLE frame ADD COLUMN sha256 TEXT;
+  ALTER TABLE unfinished ADD COLUMN http INTEGER;
+
+  CREATE TABLE sse_event (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    event TEXT,
+    id TEXT,
+    retry TEXT,
+    PRIMARY KEY (session, seq),
+    FOREIGN KEY (session, seq) REFERENCES frame (session, seq) ON DELETE CASCADE
+  ) WITHOUT ROWID;
+
+  CREATE TABLE frame_edit (
+    rowid INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    original BLOB NOT NULL,
+    FOREIGN KEY (session, seq) REFERENCES frame (session, seq) ON DELETE CASCADE
+  );
+  CREATE UNIQUE INDEX frame_edit_place ON frame_edit (session, seq);
+
+  CREATE TABLE secret (
+    name TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+  ) WITHOUT ROWID;
+
+  DROP VIEW frame_text;
+  CREATE VIEW frame_text AS
+  SELECT session.id AS session, frame.seq, frame.at, frame.channel,
+    CASE WHEN frame.channel IN ('stdin', 'request') THEN 'client-to-server' ELSE 'server-to-client' END AS direction,
+    frame.http, frame.size, frame.flags, CAST(frame.payload AS TEXT) AS text
+  FROM frame JOIN session ON session.number = frame.session;
+
+  DROP VIEW exchange;
+  CREATE VIEW exchange AS
+  SELECT session.id AS session, request.seq AS request_seq, answer.seq AS answer_seq,
+    CASE WHEN asked.channel IN ('stdin', 'request') THEN 'client' ELSE 'server' END AS asked_by,
+    request.id, request.id_type, request.canonical AS method, request.target,
+    asked.at AS asked_at, answer.latency / 1000.0 AS latency_ms,
+    CASE
+      WHEN answer.outcome IS NOT NULL THEN answer.outcome
+      WHEN request.outcome IS NOT NULL THEN request.outcome
+      WHEN EXISTS (
+        SELECT 1 FROM message AS cancel
+        WHERE cancel.session = request.session AND cancel.to_seq = request.seq AND cancel.to_n = request.n
+          AND cancel.relation = 'cancel'
+      ) THEN 'cancelled'
+      ELSE 'unanswered'
+    END AS outcome,
+    answer.error_code, asked.http
+  FROM message AS request
+  JOIN session ON session.number = request.session
+  JOIN frame AS asked ON asked.session = request.session AND asked.seq = request.seq
+  LEFT JOIN message AS answer
+    ON answer.session = request.session AND answer.to_seq = request.seq AND answer.to_n = request.n
+    AND answer.relation = 'reply'
+  WHERE request.kind = 'request';
+  `,
+  // Retention
+  `
+  ALTER TABLE session ADD COLUMN imported_at INTEGER;
+
+  -- Sessions whose own row is gone, and whose other rows are on their way out.
+  CREATE TABLE removal (
+    session INTEGER PRIMARY KEY
+  );
+
+  -- One row: who prunes this store at the moment, if anybody does; and whether scraps of what was deleted may be left in
+  -- the unused part of pages, which only rewriting the store removes.
+  CREATE TABLE upkeep (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    host TEXT,
+    pid INTEGER,
+    process_started TEXT,
+    at INTEGER,
+    scraps INTEGER NOT NULL
+  );
+  INSERT INTO upkeep (one, scraps) SELECT 1, EXISTS (SELECT 1 FROM session);
+  `,
+  // Redaction
+  `
+  ALTER TABLE session ADD COLUMN redaction TEXT;
+
+  CREATE TABLE frame_redaction (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    rules TEXT NOT NULL,
+    PRIMARY KEY (session, seq),
+    FOREIGN KEY (session, seq) REFERENCES frame (session, seq) ON DELETE CASCADE
+  ) WITHOUT ROWID;
+  `,
 ];

@@ -1,12 +1,14 @@
 /** One session into the store: its row, its frames, its end. */
 import { randomBytes } from 'node:crypto';
+import { TapedeckError } from '../errors.ts';
 import type { Frame } from '../protocol/frame.ts';
+import type { HttpBasis, HttpEndReason, HttpTransport } from '../protocol/http-session.ts';
 import { prepareFrameInsert } from './frame-writer.ts';
 import type { Held, Loss } from './ingest.ts';
 import type { Store } from './open.ts';
 
-export type Basis = 'stdio-process';
-export type Transport = 'stdio';
+export type Basis = 'stdio-process' | HttpBasis;
+export type Transport = 'stdio' | HttpTransport;
 
 /** Where and how a session began. `at` in microseconds since the Unix epoch. */
 export type SessionStart = {
@@ -14,9 +16,10 @@ export type SessionStart = {
   labels: readonly (readonly [key: string, value: string])[];
   basis: Basis;
   transport: Transport;
-  /** The wrapped command as one line, for people. */
+  /** The wrapped command as one line, or the URL of the HTTP server. */
   target: string;
-  command: readonly string[];
+  /** Null for HTTP. */
+  command: readonly string[] | null;
   cwd: string | null;
   at: number;
   host: string;
@@ -25,9 +28,18 @@ export type SessionStart = {
   clientPid: number | null;
   clientProgram: string | null;
   tapedeck: string;
+  /** With which rules it is redacted (redaction.ts); null or missing: with none. */
+  redaction?: string | null;
 };
 
-export type EndReason = 'client-closed' | 'server-exited' | 'signalled' | 'not-started' | 'stopped';
+/** `stopped`: tapedeck was, while the session was open. */
+export type EndReason =
+  | 'client-closed'
+  | 'server-exited'
+  | 'signalled'
+  | 'not-started'
+  | 'stopped'
+  | HttpEndReason;
 
 export type SessionEnd = {
   at: number;
@@ -79,7 +91,8 @@ export function createSessionWriter(store: Store, start: SessionStart): SessionW
     }
     insertFrames(frames, firstSeq);
     for (const { channel, part, at, bytes } of held) insertHeld.run(channel, part, at, bytes);
-    count.run(frames.length, bytes, truncated, loss.frames, loss.bytes);
+    const { changes } = count.run(frames.length, bytes, truncated, loss.frames, loss.bytes);
+    if (changes === 0) throw wasRemoved(id);
   }
   // IMMEDIATE, because a transaction that begins as a reader cannot wait for a lock once it starts to write.
   const writeAll = store.transaction(write).immediate;
@@ -99,19 +112,31 @@ export function createSessionWriter(store: Store, start: SessionStart): SessionW
   };
 }
 
-function insertSession(store: Store, start: SessionStart): { number: number; id: string } {
+/** Frames without the row of their session could never be found. */
+function wasRemoved(id: string): TapedeckError {
+  return new TapedeckError('not-found', `session ${id} was removed from the store while it was recorded`);
+}
+
+/** Not one of a session whose rows are still being removed: they would become the new one's. */
+const NEXT_NUMBER = `1 + max(ifnull((SELECT max(number) FROM session), 0), ifnull((SELECT max(session) FROM removal), 0))`;
+
+/** Makes the row of a session, and gives its number and its public id. */
+export function insertSession(store: Store, start: SessionStart): { number: number; id: string } {
   const insert = store.prepare(
-    `INSERT INTO session (id, name, basis, transport, target, command, cwd, started_at, host, pid, process_started,
-       client_pid, client_program, tapedeck)
-     VALUES (@id, @name, @basis, @transport, @target, @command, @cwd, @at, @host, @pid, @processStarted,
-       @clientPid, @clientProgram, @tapedeck)`,
+    `INSERT INTO session (number, id, name, basis, transport, target, command, cwd, started_at, host, pid, process_started,
+       client_pid, client_program, tapedeck, redaction)
+     VALUES (${NEXT_NUMBER}, @id, @name, @basis, @transport, @target, @command, @cwd, @at, @host, @pid, @processStarted,
+       @clientPid, @clientProgram, @tapedeck, @redaction)`,
   );
   const insertLabel = store.prepare('INSERT OR REPLACE INTO label (session, key, value) VALUES (?, ?, ?)');
   const id = randomBytes(6).toString('hex');
-  const { labels, command, ...columns } = start;
+  const { labels, command, redaction = null, ...columns } = start;
   return store
     .transaction(() => {
-      const { lastInsertRowid } = insert.run({ ...columns, id, command: JSON.stringify(command) });
+      const { lastInsertRowid } = insert.run({
+        ...{ ...columns, id, redaction },
+        command: command && JSON.stringify(command),
+      });
       const number = Number(lastInsertRowid);
       for (const [key, value] of labels) insertLabel.run(number, key, value);
       return { number, id };

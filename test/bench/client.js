@@ -9,12 +9,14 @@ export async function startClient([command, ...args], env = {}) {
   const waiting = new Map();
   let rest = '';
   let nextId = 1;
+  let errors = 0;
   child.stdout.setEncoding('utf8');
   child.stdout.on('data', (text) => {
     const lines = (rest + text).split('\n');
     rest = lines.pop();
     for (const line of lines) {
-      const { id } = JSON.parse(line);
+      const { id, error } = JSON.parse(line);
+      if (error !== undefined) errors += 1;
       waiting.get(id)?.();
       waiting.delete(id);
     }
@@ -41,7 +43,7 @@ export async function startClient([command, ...args], env = {}) {
     const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
     return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)[1]) / 1024;
   };
-  return { startMs, call, close, memoryMb };
+  return { startMs, call, close, memoryMb, errors: () => errors };
 }
 
 /**

@@ -1,16 +1,43 @@
-// `npm run bench`: every row of the design's speed table, as ratios within one run. `--quick` gives a first idea.
+// `npm run bench`: every row of the design's speed table, as ratios within one run. `--quick` gives a first idea,
+// `--only http,sse` some of the parts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { arch, cpus, platform, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { printTable } from './figures.js';
+import { benchHttp } from './http.js';
+import { hasMitmdump } from './http-contestants.js';
+import { generator } from './load.js';
 import { benchMemory } from './memory.js';
+import { benchReplay } from './replay.js';
+import { benchRetention } from './retention.js';
+import { benchSse } from './sse.js';
 import { absoluteRows, benchStdio, lossOf, SERVERS, stdioRows } from './stdio.js';
 import { benchStore } from './store.js';
 
-const isQuick = process.argv.includes('--quick');
+const PARTS = { stdio, http, sse, replay, memory: benchMemory, store: benchStore, retention: benchRetention };
+const { isQuick, parts } = readArguments();
 const size = isQuick
-  ? { rounds: 2, sequentialCalls: 4000, parallelCalls: 20_000, messages: 100_000 }
-  : { rounds: 9, sequentialCalls: 20_000, parallelCalls: 150_000, messages: 1_000_000 };
+  ? {
+      rounds: 2,
+      sequentialCalls: 4000,
+      parallelCalls: 20_000,
+      messages: 100_000,
+      retentionMegabytes: 200,
+      httpRounds: 2,
+      httpSeconds: 1,
+      events: 250,
+    }
+  : {
+      rounds: 9,
+      sequentialCalls: 20_000,
+      parallelCalls: 150_000,
+      messages: 1_000_000,
+      retentionMegabytes: 1000,
+      httpRounds: 7,
+      httpSeconds: 2,
+      events: 750,
+    };
 const progress = (text) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), 'tapedeck-bench-'));
 
@@ -20,6 +47,25 @@ try {
     `${cpus().length} × ${cpu?.model}, ${Math.round(totalmem() / 1e9)} GB, ${platform()} ${arch()}, Node ${process.version}\n`,
   );
   const rows = [];
+  for (const part of parts) rows.push(...(await PARTS[part](folder, { ...size, progress })));
+  if (rows.length > 0) printTable(rows);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function readArguments() {
+  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, only: { type: 'string' } } });
+  const parts = values.only?.split(',') ?? Object.keys(PARTS);
+  const unknown = parts.find((part) => !Object.hasOwn(PARTS, part));
+  if (unknown !== undefined) {
+    console.error(`Expected \`--only\` with some of ${Object.keys(PARTS).join(', ')}, got \`${unknown}\`.`);
+    process.exit(2);
+  }
+  return { isQuick: values.quick ?? false, parts };
+}
+
+async function stdio(folder, size) {
+  const rows = [];
   for (const [name, server] of Object.entries(SERVERS)) {
     // The official server takes some fifty times longer for a call.
     const scale = name === 'echo' ? 1 : 0.1;
@@ -27,16 +73,39 @@ try {
       sequentialCalls: size.sequentialCalls * scale,
       parallelCalls: size.parallelCalls * scale,
     };
-    const results = await benchStdio(folder, server, { ...size, ...calls, progress });
-    console.log(`server ${name}`);
-    printTable(absoluteRows(results));
-    console.log();
+    const results = await benchStdio(folder, server, { ...size, ...calls });
+    printAbsolute(`server ${name}`, absoluteRows(results));
     rows.push(...stdioRows(name, results));
   }
   console.log(`Frames lost by tapedeck in these runs: ${lossOf(folder)}\n`);
-  rows.push(...(await benchMemory(folder, { ...size, progress })));
-  rows.push(...benchStore(folder, { ...size, progress }));
+  return rows;
+}
+
+async function http(folder, size) {
+  const { absolute, loss, rows } = await benchHttp(folder, size);
+  printAbsolute(
+    `HTTP, requests by ${generator}${hasMitmdump ? '' : ' (without mitmdump: not installed)'}`,
+    absolute,
+  );
+  console.log(`${loss}\n`);
+  return rows;
+}
+
+async function sse(folder, size) {
+  const { absolute, loss, rows } = await benchSse(folder, size);
+  printAbsolute('SSE, one stream', absolute);
+  console.log(`${loss}\n`);
+  return rows;
+}
+
+async function replay(folder, size) {
+  const { absolute, rows } = await benchReplay(folder, size);
+  printAbsolute(`replay, requests by ${generator}`, absolute);
+  return rows;
+}
+
+function printAbsolute(heading, rows) {
+  console.log(heading);
   printTable(rows);
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+  console.log();
 }

@@ -1,4 +1,5 @@
-// The stdio rows: direct, a bare relay, a relay with tee, tapedeck; in turn, several rounds, in one run.
+// The stdio rows: direct, a bare relay, a relay with tee, tapedeck with redaction and without; in turn, several rounds, in one
+// run.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { callEcho, startClient } from './client.js';
@@ -14,23 +15,20 @@ export const SERVERS = {
     'stdio',
   ],
 };
-const IN_FLIGHT = 64;
+export const IN_FLIGHT = 64;
 
 export function variants(folder, server = SERVERS.echo) {
   return {
     direct: server,
     relay: [process.execPath, join(here, 'relay.js'), ...server],
     tee: [process.execPath, join(here, 'tee.js'), join(folder, 'tee.log'), ...server],
-    tapedeck: [
-      process.execPath,
-      join(here, '../../bin/tapedeck.js'),
-      'record',
-      '--db',
-      join(folder, 'bench.db'),
-      '--',
-      ...server,
-    ],
+    tapedeck: [...record(folder), '--', ...server],
+    unredacted: [...record(folder), '--no-redact', '--', ...server],
   };
+}
+
+function record(folder) {
+  return [process.execPath, join(here, '../../bin/tapedeck.js'), 'record', '--db', join(folder, 'bench.db')];
 }
 
 export async function benchStdio(folder, server, { rounds, sequentialCalls, parallelCalls, progress }) {
@@ -62,7 +60,7 @@ async function measure(command, result, sequentialCalls, parallelCalls) {
   await client.close();
 }
 
-export function stdioRows(name, { relay, tapedeck }) {
+export function stdioRows(name, { relay, tapedeck, unredacted }) {
   return [
     ratioRow(`${name}: one call at a time, p50`, tapedeck.p50, relay.p50, { atMost: 1.25 }, 'µs'),
     ratioRow(`${name}: one call at a time, p99`, tapedeck.p99, relay.p99, { atMost: 1.5 }, 'µs'),
@@ -71,6 +69,13 @@ export function stdioRows(name, { relay, tapedeck }) {
       tapedeck.rate,
       relay.rate,
       { atLeast: 0.85 },
+      'calls/s',
+    ),
+    ratioRow(
+      `${name}: ${IN_FLIGHT} calls in flight, with redaction against without`,
+      tapedeck.rate,
+      unredacted.rate,
+      { atLeast: 0.9 },
       'calls/s',
     ),
     ratioRow(`${name}: spawn to first answer`, tapedeck.start, relay.start, { atMost: 1.35 }, 'ms'),

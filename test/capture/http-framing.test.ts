@@ -131,3 +131,49 @@ test('an answer in a transfer coding other than chunks is a 502', async () => {
   const client = openSocket(port, 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
   expect(await client.closed).toMatch(/^HTTP\/1.1 502 [\s\S]+Transfer-Encoding is "gzip"\n$/);
 });
+
+const UNWRITABLE: readonly (readonly [string, string, RegExp])[] = [
+  ['a status below 100', 'HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nhi', /its status is 99/],
+  ['a control character in its status line', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nhi', /control/],
+  [
+    'a switch of protocols that nobody asked for',
+    'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhi',
+    /switched protocols/,
+  ],
+];
+
+for (const [what, text, reason] of UNWRITABLE) {
+  test(`${what} is answered for with 502, and harms no other request`, async () => {
+    const url = await startTcpServer((socket) => {
+      socket.on('data', (bytes) => {
+        const isOdd = bytes.includes('GET /odd');
+        socket.write(isOdd ? text : 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 'latin1');
+      });
+    });
+    const { port, waitFor } = await startProxy(url);
+    const answer = await openSocket(port, 'GET /odd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+      .closed;
+    expect(answer).toMatch(/^HTTP\/1.1 502 /);
+    expect(answer).toMatch(reason);
+    expect(await waitFor('end')).toMatchObject({ closedBy: 'proxy', error: expect.stringMatching(reason) });
+    await openSocket(port, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n').until('ok');
+  });
+}
+
+test('many requests that wait on one connection are answered in order, and warned of by nobody', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on('warning', onWarning);
+  const upstream = await startServer((req, res) => res.end(`${req.url}\n`));
+  const { port } = await startProxy(upstream.url);
+  const urls = Array.from({ length: 40 }, (_, i) => `/${i}`);
+  const client = openSocket(
+    port,
+    urls.map((url) => `GET ${url} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join(''),
+  );
+  const received = await client.until('/39\n');
+  expect(received.match(/^\/\d+$/gm)).toEqual(urls);
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', onWarning);
+  expect(warnings).toEqual([]);
+});

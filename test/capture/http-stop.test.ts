@@ -54,6 +54,15 @@ test('after its grace stop cuts, on both sides', async () => {
   expect(await waitFor('end')).toMatchObject({ closedBy: 'proxy', error: 'tapedeck stopped' });
 });
 
+test('once stop has settled, every exchange has been shown to its end', async () => {
+  const { url } = await startStreams();
+  const { capture, port, events } = await startProxy(url);
+  const clients = Array.from({ length: 10 }, () => openSocket(port, GET));
+  for (const client of clients) await client.until('open');
+  await capture.stop();
+  expect(events.filter(({ type }) => type === 'end')).toHaveLength(10);
+});
+
 test('cut ends a stop that would still wait', async () => {
   const { url } = await startStreams();
   const { capture, port, waitFor } = await startProxy(url, { graceMs: 60_000 });
@@ -79,4 +88,18 @@ test('a port that is taken is an error of the start', async () => {
     onEvent() {},
   });
   await expect(again).rejects.toMatchObject({ code: 'EADDRINUSE' });
+});
+
+test('a stop settles after the end of every exchange was shown, however late its client has left', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const { url } = await startStreams();
+    const { capture, port, events } = await startProxy(url, { graceMs: 60_000 });
+    const clients = Array.from({ length: 5 }, () => openSocket(port, GET));
+    await Promise.all(clients.map((client) => client.until('open')));
+    for (const { socket } of clients) socket.destroy();
+    // Somewhere between the end of the connections and that of the exchanges on them.
+    for (let turn = 0; turn < round % 5; turn += 1) await new Promise(setImmediate);
+    await capture.stop();
+    expect(events.filter(({ type }) => type === 'end')).toHaveLength(5);
+  }
 });

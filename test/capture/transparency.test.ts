@@ -68,7 +68,8 @@ test('a line of 64 MB passes whole and is stored whole', async () => {
   const { child, ended } = record(db, ['cat.js']);
   const line = Buffer.alloc(
     64 * 1024 * 1024,
-    randomBytes(3001).map((byte) => (byte === 0x0a ? 0x0b : byte)),
+    // Neither end of line: the last byte of the line would be taken for half of a CRLF.
+    randomBytes(3001).map((byte) => (byte === 0x0a || byte === 0x0d ? 0x0b : byte)),
   );
   child.stdin.end(Buffer.concat([line, Buffer.from('\n')]));
   const { stdout } = await ended;

@@ -148,6 +148,7 @@ test('list --json has the promised members', async () => {
       'client',
       'server',
       'protocolVersion',
+      'capture',
     ],
     ...['frames', 'dropped', 'exchanges', 'errors', 'unanswered', 'exitCode', 'signal', 'endReason'],
   ]);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
-const COMMANDS = ['record', 'list', 'show', 'reindex'];
+const COMMANDS = ['record', 'list', 'show', 'replay', 'verify', 'reindex', 'wrap', 'unwrap'];
 
 test.each(COMMANDS)('%s --help has a description, its options and examples', async (command) => {
   const { code, stdout } = await tapedeck([command, '--help']).ended;
@@ -42,6 +42,13 @@ const WRONG: [argv: string[], complaint: RegExp][] = [
   [['list', '--limit=-1'], /Expected a whole number after `--limit`/],
   [['list', '--db', '/nowhere/a.db', '--db', '/nowhere/b.db'], /no store at \/nowhere\/b\.db yet/],
   [['list', '--jsn'], /Unknown argument: jsn\. See: tapedeck list --help/],
+  [['replay', 'x', '--allow-host', 'a'], /Expected `--listen` with `--allow-host`/],
+  [['replay', 'x', '--allow-origin', 'http://a'], /Expected `--listen` with `--allow-origin`/],
+  [['replay', 'x', '--json'], /Expected `--suggest-ignore` with `--json`/],
+  [
+    ['replay', 'x', '--suggest-ignore', 'y', '--listen', '0'],
+    /Expected no `--listen` with `--suggest-ignore`: it answers nobody/,
+  ],
   [['list', 'extra'], /Unknown (?:argument|command): extra/],
   [
     ['show', '--db', '/nowhere/at/all.db'],

@@ -23,8 +23,9 @@ export function countStatuses(scenarios) {
   return counts;
 }
 
-export function formatDifference({ scenario, check, direct = 'absent', through = 'absent' }) {
-  return `${scenario} ${check}: direct ${direct}; through the proxy ${through}`;
+// `way` says how the second run went.
+export function formatDifference({ scenario, check, direct = 'absent', through = 'absent' }, way) {
+  return `${scenario} ${check}: direct ${direct}; ${way} ${through}`;
 }
 
 const isLog = (verdict = '') => /^(\d+ INFO)?$/.test(verdict);

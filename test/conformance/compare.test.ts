@@ -10,7 +10,7 @@ const run = (...checks: [scenario: string, id: string, status: string][]) => {
   return scenarios;
 };
 const compare = (direct: ReturnType<typeof run>, through: ReturnType<typeof run>) =>
-  compareRuns(direct, through).map(formatDifference);
+  compareRuns(direct, through).map((difference) => formatDifference(difference, 'through the proxy'));
 
 test('runs with the same verdicts in another order agree', () => {
   const one = run(['a', 'x', 'SUCCESS'], ['a', 'x', 'FAILURE'], ['b', 'y', 'WARNING']);

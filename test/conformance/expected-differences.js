@@ -1,5 +1,5 @@
-// The only differences that a proxy may make, each with its reason: the verdicts behind the proxy, by check. They
-// hold at both revisions. In a scenario which stands here, the suite's log of requests (INFO) may differ as well.
+// The only differences that a proxy or a mock may make, each with its reason: the verdicts behind the proxy or on the
+// mock, by check. They hold at both revisions. In a scenario which stands here, the suite's log of requests (INFO) may differ as well.
 const row = (subject, scenario, verdicts, reason) => ({ subject, scenario, verdicts, reason });
 
 // Better through tapedeck.
@@ -52,7 +52,24 @@ const proofForProxy = ['dpop', 'dpop-nonce'].map((name) =>
   ),
 );
 
-const expectedDifferences = [hostCheck, ...tokenForProxy, grantForProxy, ...proofForProxy];
+// What asserts a live reaction.
+const missingCapabilities = row(
+  'mock',
+  'server-stateless',
+  {
+    'sep-2575-http-server-meta-invalid-400': '1 FAILURE, 2 SUCCESS',
+    'sep-2575-request-meta-invalid-missing-client-capabilities': '1 FAILURE',
+  },
+  'what a client says of itself does not count in a replay: without capabilities the request is the same, and answered',
+);
+
+const expectedDifferences = [
+  hostCheck,
+  ...tokenForProxy,
+  grantForProxy,
+  ...proofForProxy,
+  missingCapabilities,
+];
 
 export function findReason({ subject }, { scenario, check, through, isLogOnly }) {
   const expected = expectedDifferences.find((row) => row.subject === subject && row.scenario === scenario);

@@ -1,11 +1,14 @@
-// The legs of the comparison: what is tested (a server or the client), at which revision. `run` tests it direct and
-// through the proxy; `runAlone` does so with one scenario. `mustBeAccepted` is a server whose direct run is to pass.
+// The legs of the comparison: what is tested (a server, the client, or the mock), at which revision. `run` tests it direct
+// and `way`: through the proxy, or on the mock; `runAlone` does so with one scenario. `mustBeAccepted` is a server whose
+// direct run is to pass.
 import { availableParallelism } from 'node:os';
-import { startProxy } from './proxy.js';
+import { testScenarioOnMock } from './mock.js';
+import { isOtherProxy, startProxy } from './proxy.js';
 import { servers } from './servers.js';
 import { listClientScenarios, testClientScenario, testServer, testServerScenario } from './suite.js';
 
 const revisions = ['2025-11-25', '2026-07-28'];
+const throughProxy = 'through the proxy';
 const directClient = 'client.js';
 const proxiedClient = 'client-through-proxy.js';
 
@@ -13,6 +16,8 @@ export function listLegs(progress) {
   return revisions.flatMap((revision) => [
     ...Object.keys(servers).map((server) => createServerLeg(server, revision, progress)),
     createClientLeg(revision, progress),
+    // Only tapedeck's own recordings can be replayed.
+    ...(isOtherProxy ? [] : [createMockLeg(revision, progress)]),
   ]);
 }
 
@@ -33,6 +38,7 @@ function createServerLeg(server, revision, progress) {
   return {
     name,
     subject,
+    way: throughProxy,
     mustBeAccepted: server === 'dual-era',
     run: () => run((url) => testServer(url, revision)),
     runAlone: (scenario) => run((url) => testServerScenario(url, revision, scenario)),
@@ -53,8 +59,32 @@ function createClientLeg(revision, progress) {
   return {
     name,
     subject: 'client',
+    way: throughProxy,
     run: async () => runBoth(await listClientScenarios(revision)),
     runAlone: (scenario) => runBoth([scenario]),
+  };
+}
+
+// Each scenario is a recording of its own.
+function createMockLeg(revision, progress) {
+  const name = `mock ${revision}`;
+  const run = async (test) => {
+    const target = await servers['dual-era']();
+    progress(`${name}: direct`);
+    const direct = await test(target.url);
+    const names = [...direct.scenarios.keys()];
+    progress(`${name}: recorded and replayed, ${names.length} scenarios`);
+    const runs = await mapInParallel(names, (scenario) => testScenarioOnMock(target.url, revision, scenario));
+    await target.stop();
+    return { direct, through: { scenarios: new Map(runs.flatMap((run) => [...run.scenarios])) } };
+  };
+  return {
+    name,
+    subject: 'mock',
+    way: 'on the mock',
+    mustBeAccepted: true,
+    run: () => run((url) => testServer(url, revision)),
+    runAlone: (scenario) => run((url) => testServerScenario(url, revision, scenario)),
   };
 }
 

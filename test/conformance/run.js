@@ -1,5 +1,5 @@
 // `npm run conformance`: the official suite's verdict on two servers and on the official client, direct and through
-// tapedeck, compared check by check. Exits with 1 where they differ, except as `expected-differences.js` says.
+// tapedeck, and on the mock that replays what was recorded of a server, compared check by check. Exits with 1 where they differ, except as `expected-differences.js` says.
 // Arguments choose legs by a part of their name: `npm run conformance -- client 2026-07-28`.
 import { compareRuns, countStatuses, formatDifference } from './compare.js';
 import { findReason } from './expected-differences.js';
@@ -42,7 +42,9 @@ async function keepLasting(leg, differences) {
     const again = unexplained(compareRuns(direct.scenarios, through.scenarios));
     const first = differences.filter((difference) => difference.scenario === scenario);
     const outcome =
-      again.length > 0 ? 'differs again' : `does not differ again: ${first.map(formatDifference)}`;
+      again.length > 0
+        ? 'differs again'
+        : `does not differ again: ${first.map((one) => formatDifference(one, leg.way))}`;
     progress(`${leg.name}: ${scenario}, run alone, ${outcome}`);
     lasting.push(...again);
   }
@@ -51,15 +53,15 @@ async function keepLasting(leg, differences) {
 
 function reportLeg(leg, { direct, through, explained, lasting }) {
   print(`${leg.name}: ${direct.scenarios.size} scenarios`);
-  print(`  direct             ${formatRun(direct)}`);
-  print(`  through the proxy  ${formatRun(through)}`);
-  for (const difference of lasting) print(`  DIFFERS   ${formatDifference(difference)}`);
+  print(`  ${'direct'.padEnd(leg.way.length)}  ${formatRun(direct)}`);
+  print(`  ${leg.way}  ${formatRun(through)}`);
+  for (const difference of lasting) print(`  DIFFERS   ${formatDifference(difference, leg.way)}`);
   const verdicts = explained.filter(({ isLogOnly }) => !isLogOnly);
   const reasonOf = (difference) => findReason(leg, difference);
   for (const reason of new Set(verdicts.map(reasonOf))) {
     print(`  expected, because ${reason}:`);
     const rows = verdicts.filter((difference) => reasonOf(difference) === reason);
-    for (const difference of rows) print(`    ${formatDifference(difference)}`);
+    for (const difference of rows) print(`    ${formatDifference(difference, leg.way)}`);
   }
 }
 
@@ -76,7 +78,7 @@ function reportTotals() {
   const lasting = sum((outcome) => outcome.lasting.length);
   const seconds = Math.round((Date.now() - startedAt) / 1000);
   print(
-    `conformance: ${checks} checks in ${outcomes.length} legs; through the proxy ${lasting} differ, ` +
+    `conformance: ${checks} checks in ${outcomes.length} legs; ${lasting} differ, ` +
       `${explained} as expected (${seconds} s)`,
   );
   process.exitCode = lasting > 0 || outcomes.length === 0 || outcomes.some(({ isVain }) => isVain) ? 1 : 0;

@@ -1,9 +1,14 @@
-// `npm run demo`: the official client talks to an official server through tapedeck, which then shows what was said.
-import { spawnSync } from 'node:child_process';
+// `npm run demo`: the official client talks to an official server through tapedeck, over stdio and then over HTTP; tapedeck
+// shows what was said, and then answers in the server's place.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join, relative } from 'node:path';
+import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -12,13 +17,16 @@ const SERVER = 'node_modules/@modelcontextprotocol/server-everything/dist/index.
 const DB = join(ROOT, 'demo.db');
 
 for (const suffix of ['', '-wal', '-shm']) rmSync(DB + suffix, { force: true });
-await talk();
+await talkByStdio();
+await talkByHttp();
 tell(['list', '--db', DB]);
 tell(['show', 'demo', '--db', DB]);
+tell(['show', 'demo-http', '--db', DB]);
+await talkToReplay();
 sayWhatNext();
 
 /** What any client does; only the command has `tapedeck record --` in front of it. */
-async function talk() {
+async function talkByStdio() {
   const record = [BIN, 'record', '--name', 'demo', '--db', DB, '--', 'node', SERVER, 'stdio'];
   say(`A client starts: node ${shown(record)}\n`);
   const transport = new StdioClientTransport({
@@ -27,13 +35,7 @@ async function talk() {
     cwd: ROOT,
     stderr: 'ignore',
   });
-  const client = new Client({ name: 'demo-client', version: '1.0.0' }, { capabilities: { sampling: {} } });
-  client.setRequestHandler(CreateMessageRequestSchema, () => ({
-    role: 'assistant',
-    model: 'demo-model',
-    content: { type: 'text', text: 'Forty-two.' },
-  }));
-
+  const client = createClient();
   await step('connects', () => client.connect(transport));
   await step('lists the tools', () => client.listTools());
   await step('calls echo', () => call(client, 'echo', { message: 'Hello, tape.' }));
@@ -46,6 +48,86 @@ async function talk() {
   await step('calls a tool with wrong arguments', () => call(client, 'get-sum', { a: 'one' }));
   await step('asks for a prompt that is not there', () => client.getPrompt({ name: 'no-such-prompt' }));
   await step('leaves', () => client.close());
+}
+
+/** The same over HTTP: the client is pointed at tapedeck in place of the server. */
+async function talkByHttp() {
+  const port = await findFreePort();
+  const loopback = join(ROOT, 'test/conformance/loopback-only.js');
+  const server = start(['--import', loopback, SERVER, 'streamableHttp'], { PORT: String(port) });
+  await server.says(/listening on port/);
+  const upstream = `http://127.0.0.1:${port}/mcp`;
+  const record = [BIN, 'record', upstream, '--listen', '127.0.0.1:0', '--name', 'demo-http', '--db', DB];
+  say(`\nIn front of an HTTP server: node ${shown(record)}\n`);
+  const recorder = start(record);
+  const [line, url] = await recorder.says(/^tapedeck: listening on (\S+)/);
+  say(`  ${line}`);
+
+  const client = createClient();
+  const transport = new StreamableHTTPClientTransport(new URL(url));
+  await step('connects', () => client.connect(transport));
+  await step('lists the tools', () => client.listTools());
+  await step('calls a long operation, with progress', () =>
+    call(client, 'trigger-long-running-operation', { duration: 1, steps: 2 }, { onprogress: () => {} }),
+  );
+  await step('ends the session', () => transport.terminateSession());
+  await client.close();
+  await recorder.stop();
+  await server.stop();
+}
+
+/** No server any more: the recording answers, and says why where it cannot. */
+async function talkToReplay() {
+  const replay = [BIN, 'replay', 'demo', '--db', DB];
+  say(`\nThe recording in the server's place: node ${shown(replay)}\n`);
+  const options = { command: process.execPath, args: replay, cwd: ROOT, stderr: 'pipe' };
+  const transport = new StdioClientTransport(options);
+  transport.stderr.on('data', (bytes) => say(String(bytes).replace(/^/gm, '    ').trimEnd()));
+  const client = createClient();
+  await step('connects', () => client.connect(transport));
+  await step('calls echo', () => call(client, 'echo', { message: 'Hello, tape.' }));
+  await step('calls echo with what was never recorded', () =>
+    call(client, 'echo', { message: 'Hello, disc.' }),
+  );
+  await client.close();
+}
+
+function createClient() {
+  const client = new Client({ name: 'demo-client', version: '1.0.0' }, { capabilities: { sampling: {} } });
+  client.setRequestHandler(CreateMessageRequestSchema, () => ({
+    role: 'assistant',
+    model: 'demo-model',
+    content: { type: 'text', text: 'Forty-two.' },
+  }));
+  return client;
+}
+
+/** A program of Node's that runs until it is stopped. */
+function start(args, env = {}) {
+  const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...process.env, ...env } });
+  process.once('exit', () => child.kill());
+  const lines = createInterface({ input: child.stderr });
+  return {
+    async says(pattern) {
+      for await (const line of lines) {
+        const match = pattern.exec(line);
+        if (match !== null) return [line, ...match.slice(1)];
+      }
+      throw new Error(`${args.join(' ')} ended and did not say ${pattern}`);
+    },
+    async stop() {
+      child.kill();
+      await once(child, 'close');
+    },
+  };
+}
+
+async function findFreePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
 }
 
 function call(client, name, args, options) {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clip, escapeText, fold, pad, widthOf } from '../../src/inspect/text.ts';
+import { clip, fold, pad, widthOf } from '../../src/inspect/text.ts';
+import { escapeText } from '../../src/protocol/escape.ts';
 
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 const anyText = fc.string({ unit: 'binary', maxLength: 200 });

@@ -11,6 +11,7 @@ import {
   stringText,
   typeAt,
 } from '../../src/protocol/json.ts';
+import { findMember } from '../../src/protocol/json-member.ts';
 import { brokenJson, spacedJson } from '../support/json-text.ts';
 
 function spanOf(bytes: Buffer, start = 0): Span {
@@ -232,4 +233,28 @@ test('the type of a value is told by its first byte', () => {
     typeAt(Buffer.from(text), 0),
   );
   expect(types).toEqual(['object', 'array', 'string', 'number', 'number', 'boolean', 'boolean', 'null']);
+});
+
+test('a member that is looked for alone is the one among all members, however its name is written', () => {
+  const names = ['id', 'idx', 'i', '', '_meta', 'method'];
+  const written = fc.constantFrom(
+    'id',
+    'idx',
+    'i',
+    '',
+    '_meta',
+    'm\\u0065thod',
+    '\\u0069d',
+    'id\\u0078',
+    'ïd',
+    'i\\"d',
+  );
+  const member = fc.tuple(written, spacedJson).map(([name, json]) => `"${name}" : ${json}`);
+  fc.assert(
+    fc.property(fc.array(member, { maxLength: 6 }), (members) => {
+      const bytes = Buffer.from(`{ ${members.join(' , ')} }`);
+      const all = membersOf(bytes, spanOf(bytes));
+      for (const name of names) expect(findMember(bytes, 0, name)).toEqual(all.get(name));
+    }),
+  );
 });

@@ -11,7 +11,7 @@ import {
   type Remark,
 } from '../../src/protocol/problems.ts';
 import { brokenJson } from '../support/json-text.ts';
-import { bytesOf, ERROR, frameOf, parseOne } from '../support/messages.ts';
+import { bytesOf, ERROR, frameOf, httpFrameOf, parseOne } from '../support/messages.ts';
 
 test('a method with an id is a request', () => {
   expect(parseOne({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'echo' } })).toMatchObject({
@@ -224,6 +224,10 @@ const REMARK_CASES: Record<Remark, Frame[]> = {
   'error-shape': [frameOf('stdout', ping(1)), frameOf('stdin', { jsonrpc: '2.0', id: 1, error: {} })],
   'error-without-id': [frameOf('stdin', { jsonrpc: '2.0', error: ERROR })],
   'id-in-use': [frameOf('stdin', ping(1)), frameOf('stdin', ping(1))],
+  undecoded: [httpFrameOf('request', ping(1), { marks: ['undecoded'] })],
+  'wrong-type': [httpFrameOf('request', ping(1), { marks: ['wrong-type'] })],
+  incomplete: [httpFrameOf('request', ping(1), { marks: ['incomplete'] })],
+  replayed: [httpFrameOf('sse', `data: ${JSON.stringify(ping(1))}\n\n`, { marks: ['replayed'] })],
   'no-open-request': [frameOf('stdin', { jsonrpc: '2.0', id: 1, result: {} })],
 };
 

@@ -1,57 +1,57 @@
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import { CHANNELS, type Chunk } from '../../src/protocol/frame.ts';
-import { createBatcher, eachChunk } from '../../src/store/batch.ts';
+import { createBatcher, eachItem, type Item } from '../../src/store/batch.ts';
 
-const chunk: fc.Arbitrary<Chunk> = fc.record({
-  channel: fc.constantFrom(...CHANNELS),
+const item: fc.Arbitrary<Item> = fc.record({
+  kind: fc.integer({ min: 0, max: 255 }),
+  owner: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
   at: fc.integer({ min: 0, max: 2 ** 52 }),
   bytes: fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
 });
 
-function chunksOf(batches: readonly Uint8Array<ArrayBuffer>[]): Chunk[] {
-  const chunks: Chunk[] = [];
-  for (const batch of batches) eachChunk(batch, (next) => chunks.push(next));
-  return chunks;
+function itemsOf(batches: readonly Uint8Array<ArrayBuffer>[]): Item[] {
+  const items: Item[] = [];
+  for (const batch of batches) eachItem(batch, (next) => items.push(next));
+  return items;
 }
 
-test('any chunks come out of their batches as they went in', () => {
+test('any items come out of their batches as they went in', () => {
   fc.assert(
-    fc.property(fc.array(chunk, { maxLength: 40 }), fc.func(fc.boolean()), (chunks, flushAfter) => {
+    fc.property(fc.array(item, { maxLength: 40 }), fc.func(fc.boolean()), (items, flushAfter) => {
       const batches: Uint8Array<ArrayBuffer>[] = [];
       const batcher = createBatcher((batch) => batches.push(batch));
-      for (const next of chunks) {
-        batcher.append(next);
-        if (flushAfter(next.at)) batcher.flush();
+      for (const { kind, owner, at, bytes } of items) {
+        batcher.append(kind, owner, at, bytes);
+        if (flushAfter(at)) batcher.flush();
       }
       batcher.flush();
-      expect(chunksOf(batches)).toEqual(chunks);
+      expect(itemsOf(batches)).toEqual(items);
     }),
   );
 });
 
-test('a chunk larger than a batch travels alone, and later changes to its bytes do not show', () => {
+test('an item larger than a batch travels alone, and later changes to its bytes do not show', () => {
   const batches: Uint8Array<ArrayBuffer>[] = [];
   const batcher = createBatcher((batch) => batches.push(batch));
   const bytes = Buffer.alloc(3 * 1024 * 1024, 'a');
-  batcher.append({ channel: 'stdin', at: 1, bytes: Buffer.from('first') });
-  batcher.append({ channel: 'stdout', at: 2, bytes });
+  batcher.append(0, 0, 1, Buffer.from('first'));
+  batcher.append(1, 0, 2, bytes);
   bytes.fill('b');
-  batcher.append({ channel: 'stderr', at: 3, bytes: Buffer.from('last') });
+  batcher.append(2, 0, 3, Buffer.from('last'));
   batcher.flush();
   expect(batches.length).toBeGreaterThan(1);
-  expect(chunksOf(batches).map(({ channel, bytes: { length } }) => [channel, length])).toEqual([
-    ['stdin', 5],
-    ['stdout', bytes.length],
-    ['stderr', 4],
+  expect(itemsOf(batches).map(({ kind, bytes: { length } }) => [kind, length])).toEqual([
+    [0, 5],
+    [1, bytes.length],
+    [2, 4],
   ]);
-  expect(chunksOf(batches)[1]?.bytes.every((byte) => byte === 0x61)).toBe(true);
+  expect(itemsOf(batches)[1]?.bytes.every((byte) => byte === 0x61)).toBe(true);
 });
 
 test('a batch that nobody fills is handed over all the same, exactly as large as its content', async () => {
   const batches: Uint8Array<ArrayBuffer>[] = [];
   const batcher = createBatcher((batch) => batches.push(batch));
-  batcher.append({ channel: 'stdin', at: 1, bytes: Buffer.from('alone') });
+  batcher.append(0, 0, 1, Buffer.from('alone'));
   await vi.waitFor(() => expect(batches).toHaveLength(1));
   expect(batches[0]?.buffer.byteLength).toBeLessThan(64);
 });

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { Channel } from '../../src/protocol/frame.ts';
+import type { StdioChannel } from '../../src/protocol/frame.ts';
 import { createIngest } from '../../src/store/ingest.ts';
 
 function createProbe(maxFrameBytes = 1024) {
   const ingest = createIngest(maxFrameBytes);
-  const feed = (text: string, channel: Channel = 'stdout', at = 0) =>
+  const feed = (text: string, channel: StdioChannel = 'stdout', at = 0) =>
     ingest.feed({ channel, at, bytes: Buffer.from(text) });
   const texts = () => ingest.frames().map(({ channel, payload }) => `${channel}: ${payload}`);
   return { ingest, feed, texts };
@@ -47,7 +47,7 @@ test('every line is counted once, as a frame or as lost, wherever the gap lies',
           if (text === '') return;
           const endsInsideLine = !text.endsWith('\n');
           const frames = text.split('\n').length - (endsInsideLine ? 0 : 1);
-          ingest.gap('stdout', { frames, bytes: text.length }, endsInsideLine);
+          ingest.gap({ channel: 'stdout', loss: { frames, bytes: text.length }, endsInsideLine });
         };
         feed(lines.slice(0, from));
         // Two gaps in a row, as when two chunks are dropped, and then one that is not.

@@ -1,6 +1,6 @@
 /** Messages and frames for tests, made from the bytes that they would have on the wire. */
 import { expect } from 'vitest';
-import type { Channel, Frame, FramePart } from '../../src/protocol/frame.ts';
+import type { Channel, Frame, FramePart, HttpChannel, HttpMark } from '../../src/protocol/frame.ts';
 import { type Message, parseMessages } from '../../src/protocol/message.ts';
 
 /** The only message of a payload; a value is written as JSON first. */
@@ -23,7 +23,21 @@ export function frameOf(
   { at = 0, part = 'line' as FramePart, truncated = false } = {},
 ): Frame {
   const bytes = bytesOf(payload);
-  return { channel, at, payload: bytes, lineEnd: '\n', size: bytes.length, truncated, part };
+  return { channel, at, payload: bytes, lineEnd: '\n', size: bytes.length, truncated, part, http: null };
+}
+
+/** A frame that came by HTTP, on the exchange of this number. */
+export function httpFrameOf(
+  channel: HttpChannel,
+  payload: string | Uint8Array | object,
+  { at = 0, exchange = 1, part = partOf(channel), truncated = false, marks = [] as readonly HttpMark[] } = {},
+): Frame {
+  const http = { exchange, marks, original: null, sha256: null };
+  return { ...frameOf(channel, payload, { at, part, truncated }), lineEnd: '', http };
+}
+
+function partOf(channel: HttpChannel): FramePart {
+  return channel === 'sse' ? 'event' : 'body';
 }
 
 /** An error of which no part can be wrong. */

@@ -75,6 +75,7 @@ export type JsonFrame = {
   size: number;
   text?: string;
   base64?: string;
+  http: { exchange: number } | null;
   messages: JsonMessage[];
 };
 

@@ -1,0 +1,91 @@
+/** Reads configuration files: JSON, with comments and trailing commas. Everything in them is checked. */
+import { readFileSync } from 'node:fs';
+import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { TapedeckError } from '../errors.ts';
+import { nearest } from '../inspect/nearest.ts';
+import { escapeText } from '../protocol/escape.ts';
+import { KEYS, type Key, readValue } from './config-keys.ts';
+import { type ConfigFile, ownConfigPath } from './config-location.ts';
+
+/** `values` as words of a command line; `place` is file, line and column. */
+export type Setting = { name: string; key: Key; values: string[]; place: string };
+
+/** Throws `TapedeckError` `usage`, with file, line and column of what is wrong. */
+export function readConfigFile(file: ConfigFile): Setting[] {
+  const text = readText(file.path);
+  const fail = (offset: number, words: string): never => {
+    // Keys and values may come with somebody else's project, and are hostile on a terminal.
+    throw new TapedeckError('usage', escapeText(`${placeOf(file.path, text, offset)}: ${words}`));
+  };
+  const errors: ParseError[] = [];
+  const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
+  const [first] = errors;
+  if (first !== undefined)
+    fail(first.offset, `not valid JSON: ${inWords(printParseErrorCode(first.error))}.`);
+  if (root === undefined) return [];
+  if (root.type !== 'object') fail(root.offset, 'Expected an object, { … }.');
+  return leavesOf(root, '', fail).map(({ name, node }) => {
+    const key = KEYS[name] ?? fail(node.offset, unknownKey(name));
+    try {
+      const value = getNodeValue(node);
+      assertAllowed(file, name, key, value);
+      const values = readValue(name, key, value, file.path);
+      return { name, key, values, place: placeOf(file.path, text, node.offset) };
+    } catch (error) {
+      return fail(node.offset, (error as Error).message);
+    }
+  });
+}
+
+/** `CloseBraceExpected`: close brace expected. */
+function inWords(code: string): string {
+  return code.replace(/(?<!^)[A-Z]/g, ' $&').toLowerCase();
+}
+
+function readText(path: string): string {
+  try {
+    // A byte order mark is no part of JSON.
+    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    throw new TapedeckError('usage', `The configuration file cannot be read: ${(error as Error).message}.`);
+  }
+}
+
+type Leaf = { name: string; node: Node };
+
+/** Groups are objects: `retention.maxSize` is `maxSize` in `retention`. */
+function leavesOf(object: Node, prefix: string, fail: (offset: number, words: string) => never): Leaf[] {
+  const seen = new Set<string>();
+  return (object.children ?? []).flatMap((property) => {
+    const [key, node] = property.children ?? [];
+    if (key === undefined || node === undefined) return [];
+    const name = prefix + key.value;
+    if (seen.has(name)) fail(property.offset, `\`${name}\` stands here twice.`);
+    seen.add(name);
+    const isGroup = Object.keys(KEYS).some((known) => known.startsWith(`${name}.`));
+    if (!isGroup) return KEYS[name] === undefined ? fail(property.offset, unknownKey(name)) : { name, node };
+    if (node.type !== 'object') fail(node.offset, `Expected an object for \`${name}\`, { … }.`);
+    return leavesOf(node, `${name}.`, fail);
+  });
+}
+
+function unknownKey(name: string): string {
+  const known = Object.keys(KEYS);
+  const near = nearest(name, known);
+  const guess = near === null ? '' : ` Did you mean \`${near}\`?`;
+  return `Unknown key \`${name}\`.${guess} Known are: ${known.join(', ')}.`;
+}
+
+function assertAllowed({ isOwn }: ConfigFile, name: string, { inProject }: Key, value: unknown): void {
+  if (isOwn || inProject === true) return;
+  if (inProject !== false && inProject.includes(String(value))) return;
+  throw new TapedeckError(
+    'usage',
+    `\`${name}\` cannot be set for a project, because the file may have come with somebody else’s code. It may stand in your own: ${ownConfigPath()}`,
+  );
+}
+
+function placeOf(path: string, text: string, offset: number): string {
+  const before = text.slice(0, offset).split('\n');
+  return `${path}:${before.length}:${(before.at(-1) ?? '').length + 1}`;
+}

@@ -1,0 +1,140 @@
+/** What two sessions differ in, for people and for programs. Whatever was recorded is escaped. */
+import { formatDuration } from '../inspect/figures.ts';
+import type { Look } from '../inspect/look.ts';
+import { clip, pad, widthOf } from '../inspect/text.ts';
+import { escapeText } from '../protocol/escape.ts';
+import { type Difference, jsonPointer } from '../replay/diff.ts';
+import type { ListChange } from '../replay/list-diff.ts';
+import type { PairedCall, SessionDiff, Timing } from '../replay/session-diff.ts';
+import { differenceLines } from './verify-report.ts';
+
+const SIDES = { from: 'a', to: 'b' };
+const MAX_TIMINGS = 20;
+const NAME_COLUMNS = 40;
+
+export function isEqual({ lists, calls }: SessionDiff): boolean {
+  return lists.length === 0 && calls.every(({ verdict }) => verdict === 'equal');
+}
+
+export function* diffLines(diff: SessionDiff, { colors, width }: Look): Generator<string> {
+  for (const kind of diff.unknownLists)
+    yield colors.dim(`the ${kind}s are not compared: only one of the sessions asked for them`);
+  for (const change of diff.lists) for (const line of listLines(change)) yield clip(line, width);
+  for (const call of diff.calls) {
+    if (call.verdict === 'equal') continue;
+    const [head = '', ...rest] = callLines(call);
+    yield colors.yellow(clip(head, width));
+    for (const line of rest) yield clip(line, width);
+  }
+  if (diff.lists.length > 0 || diff.calls.some(({ verdict }) => verdict !== 'equal')) yield '';
+  yield* timingLines(diff.timings, colors.dim);
+  yield summaryLine(diff);
+}
+
+function listLines({ kind, name, change, breaking, differences }: ListChange): string[] {
+  return [
+    `${kind} ${escapeText(name)} ${change}, ${breaking.length > 0 ? 'breaking' : 'not breaking'}`,
+    ...breaking.map((why) => `           ${escapeText(why)}`),
+    ...differenceLines(differences, 0, SIDES),
+  ];
+}
+
+function callLines(call: PairedCall): string[] {
+  const { verdict, askedBy, method, target, why, a, b } = call;
+  const name = escapeText(target === null ? method : `${method} ${target}`);
+  const who = askedBy === 'client' ? '' : 'asked by the server: ';
+  const places = [a === null ? [] : [`a #${a}`], b === null ? [] : [`b #${b}`]].flat().join(', ');
+  return [
+    `${pad(verdict, 15)}  ${who}${name} (${places})${why === null ? '' : `: ${escapeText(why)}`}`,
+    ...differenceLines(call.differences, call.more, SIDES),
+  ];
+}
+
+/** The ones that took longest, with the median and the 95th percentile of both sides. */
+function* timingLines(timings: readonly Timing[], dim: (text: string) => string): Generator<string> {
+  const rows = timings
+    .map((timing) => ({ ...timing, most: Math.max(p95(timing.a) ?? 0, p95(timing.b) ?? 0) }))
+    .sort((x, y) => y.most - x.most)
+    .slice(0, MAX_TIMINGS);
+  if (rows.length === 0) return;
+  yield dim(
+    `${pad('', NAME_COLUMNS)}  ${['calls a', 'calls b', 'p50 a', 'p50 b', 'p95 a', 'p95 b'].map(column).join('')}`,
+  );
+  for (const { method, target, a, b } of rows) {
+    const name = clip(escapeText(target === null ? method : `${method} ${target}`), NAME_COLUMNS);
+    const cells = [
+      String(a.length),
+      String(b.length),
+      time(median(a)),
+      time(median(b)),
+      time(p95(a)),
+      time(p95(b)),
+    ];
+    yield `${pad(name, NAME_COLUMNS)}  ${cells.map(column).join('')}`;
+  }
+  yield '';
+}
+
+function column(text: string): string {
+  return ' '.repeat(Math.max(1, 11 - widthOf(text))) + text;
+}
+
+function time(microseconds: number | null): string {
+  return microseconds === null ? '-' : formatDuration(microseconds / 1000);
+}
+
+function median(values: readonly number[]): number | null {
+  return quantile(values, 0.5);
+}
+
+function p95(values: readonly number[]): number | null {
+  return quantile(values, 0.95);
+}
+
+/** The smallest value that this share of the values does not exceed. */
+function quantile(values: readonly number[], share: number): number | null {
+  const sorted = values.toSorted((x, y) => x - y);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? null;
+}
+
+export function summaryLine({ lists, calls }: SessionDiff): string {
+  const count = (verdict: PairedCall['verdict']) => calls.filter((call) => call.verdict === verdict).length;
+  const breaking = lists.filter((change) => change.breaking.length > 0).length;
+  const parts = [`${count('equal')} calls equal`];
+  for (const verdict of ['differs', 'other arguments', 'only in a', 'only in b'] as const)
+    if (count(verdict) > 0) parts.push(`${count(verdict)} ${verdict}`);
+  if (lists.length > 0)
+    parts.push(`${lists.length} of what the servers offer changed (${breaking} breaking)`);
+  return parts.join(', ');
+}
+
+export function* diffJson(diff: SessionDiff): Generator<string> {
+  for (const { breaking, differences, ...rest } of diff.lists)
+    yield JSON.stringify({
+      type: 'list',
+      ...rest,
+      breaking: breaking.length > 0,
+      reasons: breaking,
+      differences: differences.map(data),
+    });
+  for (const { differences, more, ...rest } of diff.calls)
+    yield JSON.stringify({
+      type: 'call',
+      ...rest,
+      differences: differences.map(data),
+      moreDifferences: more,
+    });
+  for (const { method, target, a, b } of diff.timings)
+    yield JSON.stringify({ type: 'timing', method, target, a: figures(a), b: figures(b) });
+  yield JSON.stringify({ type: 'summary', isEqual: isEqual(diff), notCompared: diff.unknownLists });
+}
+
+function figures(values: readonly number[]): { count: number; p50Ms: number | null; p95Ms: number | null } {
+  const ms = (microseconds: number | null) => (microseconds === null ? null : microseconds / 1000);
+  return { count: values.length, p50Ms: ms(median(values)), p95Ms: ms(p95(values)) };
+}
+
+/** Values as JSON text, so that no number loses digits; null where there is none. */
+function data({ change, path, from, to }: Difference) {
+  return { change, pointer: jsonPointer(path), a: from?.toString() ?? null, b: to?.toString() ?? null };
+}

@@ -1,0 +1,48 @@
+/** What commands that listen have in common. */
+import { TapedeckError } from '../errors.ts';
+import { isLoopback } from '../protocol/origin.ts';
+
+export type Listen = { host: string; port: number };
+
+const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** `host:port`, `[::1]:port`, or a port alone. */
+export function readListen(text: string): Listen {
+  const [, host = '127.0.0.1', digits] = /^(?:(\[[0-9a-f:.]+\]|[^:[\]\s]+):)?(\d{1,5})$/i.exec(text) ?? [];
+  const port = Number(digits ?? Number.NaN);
+  if (Number.isInteger(port) && port < 65_536) return { host, port };
+  throw new TapedeckError(
+    'usage',
+    `Expected host:port after \`--listen\`, got \`${text}\`. Examples: 127.0.0.1:8808, [::1]:8808, 8808`,
+  );
+}
+
+/** Why a port could not be opened, and what to do. */
+export function cannotListen({ host, port }: Listen, error: NodeJS.ErrnoException): TapedeckError {
+  const help =
+    error.code === 'EADDRINUSE'
+      ? 'something else listens there. Choose another port, or 0 for a free one: --listen 127.0.0.1:0'
+      : error.message;
+  return new TapedeckError('usage', `Cannot listen on ${host}:${port}: ${help}`, { cause: error });
+}
+
+export function warnBeyondLoopback({ host }: Listen, what: string): void {
+  if (!isLoopback(host)) say(`WARNING: listening beyond this machine: whoever reaches ${host} can ${what}`);
+}
+
+/** Calls back for every signal that asks us to stop, with how many there were. Gives what ends that. */
+export function onStopSignals(onSignal: (count: number) => void): () => void {
+  let count = 0;
+  const listener = () => {
+    count += 1;
+    onSignal(count);
+  };
+  for (const signal of STOP_SIGNALS) process.on(signal, listener);
+  return () => {
+    for (const signal of STOP_SIGNALS) process.off(signal, listener);
+  };
+}
+
+export function say(text: string): void {
+  process.stderr.write(`tapedeck: ${text}\n`);
+}

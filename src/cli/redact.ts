@@ -1,0 +1,100 @@
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../errors.ts';
+import { formatCount } from '../inspect/figures.ts';
+import { createRedactor } from '../protocol/redact.ts';
+import { readProfile } from '../protocol/redact-profile.ts';
+import { reindexSession } from '../store/indexer.ts';
+import { storePath } from '../store/location.ts';
+import { openForReading, openStore, type Store } from '../store/open.ts';
+import { findSession, type SessionRow, stateOf } from '../store/reader.ts';
+import { type RedactionCounts, redactSession } from '../store/redact-session.ts';
+import { scrubStore } from '../store/scrub.ts';
+import { createDigest } from '../store/secret.ts';
+import { forgetSessions } from '../store/side-file.ts';
+import { PATH_OPTION, REDACTION_OPTIONS } from './redaction-options.ts';
+import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
+
+type Options = {
+  session: string;
+  db: string | undefined;
+  json: boolean;
+  'dry-run': boolean;
+  'no-redact-rule': string[];
+  'redact-rule': string[];
+  redact: string[];
+};
+
+export const redactCommand: CommandModule<object, Options> = {
+  command: 'redact <session>',
+  describe: 'Mask the secrets of a recorded session, for good',
+  builder: (args) =>
+    args
+      .positional('session', {
+        type: 'string',
+        demandOption: true,
+        describe: 'An id, the beginning of one, a name, or latest',
+      })
+      .options({
+        db: DB_OPTION,
+        json: JSON_OPTION,
+        'dry-run': { type: 'boolean', default: false, describe: 'Change nothing; say what would be masked' },
+        ...REDACTION_OPTIONS,
+        redact: PATH_OPTION,
+      })
+      .example('$0 redact latest --dry-run', 'How many secrets would be masked, by rule')
+      .example('$0 redact staging', 'Mask what the rules find')
+      .example("$0 redact 4f --redact '$..card'", 'Mask the values of a member too')
+      .epilog(
+        'What is masked is overwritten: no file of the store has it afterwards. Exits with 1 where something of\nit may be left, and says where.',
+      ) as never,
+  handler({ session: reference, db, json, 'dry-run': isDry, ...given }) {
+    const profile = readProfile(given['no-redact-rule'], given['redact-rule'], given.redact);
+    const path = storePath(db);
+    // Opened for reading first: a store that is not there must not be made by this command.
+    openForReading(path).close();
+    const store = openStore(path);
+    try {
+      const session = findSession(store, reference);
+      if (stateOf(session) === 'open' && !isDry) throw stillOpen(session.id);
+      const redactor = createRedactor(profile, createDigest(store));
+      // Here too, for whoever is killed before `eraseMasked`.
+      if (!isDry) forgetSessions(store, [session.id]);
+      const counts = redactSession(store, session.number, redactor, profile, isDry);
+      const remains = isDry ? [] : eraseMasked(store, session);
+      process.stdout.write(json ? `${countsJson(session.id, counts, isDry)}\n` : countsText(counts, isDry));
+      for (const remain of remains) process.stderr.write(`tapedeck: ${remain}\n`);
+      if (remains.length > 0) process.exitCode = 1;
+    } finally {
+      store.close();
+    }
+  },
+};
+
+/** What it was until now goes from the index of messages, that of texts, and the store's free space. Gives what could not be done. */
+function eraseMasked(store: Store, { id, number }: SessionRow): string[] {
+  forgetSessions(store, [id]);
+  reindexSession(store, number);
+  return scrubStore(store).remains;
+}
+
+function stillOpen(id: string): TapedeckError {
+  return new TapedeckError(
+    'usage',
+    `Session ${id} is still being recorded. Redact it when it has ended. See: tapedeck list`,
+  );
+}
+
+function countsJson(session: string, { frames, heads, fields }: RedactionCounts, isDry: boolean): string {
+  return JSON.stringify({ session, dryRun: isDry, frames: Object.fromEntries(frames), heads, fields });
+}
+
+function countsText({ frames, heads, fields }: RedactionCounts, isDry: boolean): string {
+  const verb = isDry ? 'would be masked' : 'masked';
+  const lines = [...frames]
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([rule, count]) => `${rule.padEnd(20)}${verb} in ${formatCount(count, 'frame')}`);
+  if (heads > 0) lines.push(`${'heads'.padEnd(20)}${verb} of ${formatCount(heads, 'HTTP exchange')}`);
+  if (fields > 0) lines.push(`${'session'.padEnd(20)}${verb} in ${formatCount(fields, 'field')}`);
+  if (lines.length === 0) lines.push('nothing to mask');
+  return `${lines.join('\n')}\n`;
+}

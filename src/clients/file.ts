@@ -1,0 +1,122 @@
+/** A config file as bytes on a disk: read with care, written whole or not at all. */
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { TapedeckError } from '../errors.ts';
+
+export type ConfigFile = {
+  /** As it was named. */
+  name: string;
+  /** Where it really is: behind symbolic links. */
+  path: string;
+  bytes: Buffer;
+  /** Without the byte order mark, if there is one. */
+  text: string;
+  hasMark: boolean;
+};
+
+const MARK = '\ufeff';
+/** A config is read as a whole, and the largest seen have a few megabytes. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** Throws `TapedeckError` `usage` where it is not there, no file, or no UTF-8. */
+export function readConfigFile(name: string): ConfigFile {
+  const path = attempt('it cannot be read', () => realpathSync(name));
+  const stat = attempt('it cannot be read', () => statSync(path));
+  if (!stat.isFile()) throw refusal('it is not a file');
+  if (stat.size > MAX_BYTES) throw refusal('it is larger than 64 MiB: no client has such a config');
+  const bytes = attempt('it cannot be read', () => readFileSync(path));
+  const whole = decode(bytes);
+  const hasMark = whole.startsWith(MARK);
+  return { name, path, bytes, text: hasMark ? whole.slice(1) : whole, hasMark };
+}
+
+export function encode(text: string, hasMark: boolean): Buffer {
+  return Buffer.from(hasMark ? MARK + text : text);
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (error) {
+    throw refusal('it is not UTF-8', error);
+  }
+}
+
+/**
+ * Puts new bytes in the file's place, with its mode and owner. Throws `TapedeckError` `usage` where that is not allowed,
+ * or where the file is not any more what was read.
+ */
+export function replaceConfigFile({ path, bytes: old }: ConfigFile, bytes: Buffer): void {
+  const stat = attempt('it cannot be written', () => statSync(path));
+  // To rename another file over it would work, but its owner has said that it shall stay as it is.
+  if ((stat.mode & 0o222) === 0) throw refusal('it is read-only');
+  writeAtomically(path, bytes, stat, () => {
+    if (!readFileSync(path).equals(old)) throw refusal('its client has just changed it; try again');
+  });
+}
+
+/** After a crash there is the old file or the new one, whole. `check` is called at the last moment, and may throw. */
+export function writeAtomically(
+  path: string,
+  bytes: Buffer,
+  like: Pick<Stats, 'mode' | 'uid' | 'gid'> | null,
+  check: () => void = () => {},
+): void {
+  // Always the same name, so that a kill leaves one at most; one tapedeck at a time is at work.
+  const temporary = join(dirname(path), `.${basename(path)}.tapedeck`);
+  rmSync(temporary, { force: true });
+  try {
+    attempt('it cannot be written', () => {
+      writeWhole(temporary, bytes);
+      if (like !== null) makeLike(temporary, like);
+      check();
+      renameSync(temporary, path);
+    });
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+function writeWhole(path: string, bytes: Buffer): void {
+  // Nobody else may read it, even before it has the mode of the file it replaces.
+  const fd = openSync(path, 'wx', 0o600);
+  try {
+    for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function makeLike(path: string, { mode, uid, gid }: Pick<Stats, 'mode' | 'uid' | 'gid'>): void {
+  const own = statSync(path);
+  if (own.uid !== uid || own.gid !== gid) chownSync(path, uid, gid);
+  chmodSync(path, mode & 0o7777);
+}
+
+function attempt<T>(what: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof TapedeckError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw refusal(`${what}: ${code === 'ENOENT' ? 'there is no such file' : message}`, error);
+  }
+}
+
+function refusal(reason: string, cause?: unknown): TapedeckError {
+  return new TapedeckError('usage', reason, { cause });
+}

@@ -1,0 +1,74 @@
+/**
+ * What tapedeck keeps of the configs that it wrapped, in a folder of its own each: a copy of the file without any
+ * tapedeck in it, and where its URLs led. Both may have secrets in them, so both are for the user alone.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { TapedeckError } from '../errors.ts';
+import { writeAtomically } from './file.ts';
+
+/** A URL entry whose server is reached through a local port. */
+export type WrappedUrl = {
+  port: number;
+  url: string;
+  /** The URL as it stood in the file, quotes and escapes and all. */
+  source: string;
+  /** The store to record into, where one was named. */
+  db: string | null;
+};
+
+export type Kept = {
+  file: string;
+  /** SHA-256 of the file as tapedeck has written it. While the file is that, the copy is what it was before. */
+  writtenAs: string;
+  urls: readonly WrappedUrl[];
+};
+
+export type Keeper = {
+  /** What is kept of this file (its real path); null where it was never wrapped. */
+  of(file: string): Kept | null;
+  all(): Kept[];
+  /** Null where somebody has removed it. */
+  copyOf(file: string): Buffer | null;
+  /** Where the copy is. */
+  folderOf(file: string): string;
+  /** The copy first: without what follows it says nothing. */
+  keep(kept: Kept, copy: Buffer): void;
+  forget(file: string): void;
+};
+
+const STATE = 'wrapped.json';
+
+export function openKeeper(folder: string): Keeper {
+  const folderOf = (file: string) => join(folder, `${basename(file)}-${sha256(file).slice(0, 12)}`);
+  const copyPath = (file: string) => join(folderOf(file), `original${extname(file)}`);
+  return {
+    folderOf,
+    of: (file) => readKept(join(folderOf(file), STATE)),
+    all() {
+      const folders = existsSync(folder) ? readdirSync(folder).toSorted() : [];
+      return folders.flatMap((name) => readKept(join(folder, name, STATE)) ?? []);
+    },
+    copyOf: (file) => (existsSync(copyPath(file)) ? readFileSync(copyPath(file)) : null),
+    keep(kept, copy) {
+      mkdirSync(folderOf(kept.file), { recursive: true, mode: 0o700 });
+      writeAtomically(copyPath(kept.file), copy, null);
+      writeAtomically(join(folderOf(kept.file), STATE), Buffer.from(`${JSON.stringify(kept)}\n`), null);
+    },
+    forget: (file) => rmSync(folderOf(file), { recursive: true, force: true }),
+  };
+}
+
+export function sha256(data: string | Buffer): string {
+  return createHash('sha256').update(data).digest('hex');
+}
+
+function readKept(path: string): Kept | null {
+  if (!existsSync(path)) return null;
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Kept;
+  } catch (error) {
+    throw new TapedeckError('usage', `${path} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,125 @@
+/** Puts tapedeck before the servers of a config. */
+import { type Change, type Expected, editConfig, type Row, writeChange } from './change.ts';
+import type { Entry, StdioServer, UrlServer } from './config.ts';
+import { type Edit, literal, relaunchEdits, urlEdit, wrapEdits } from './edits.ts';
+import { type Keeper, type Kept, sha256, type WrappedUrl } from './kept.ts';
+import { goneFile, recordIndex, wrappedWords } from './launcher.ts';
+import { choosePort } from './port.ts';
+import type { Target } from './targets.ts';
+import { localUrl, shownUrl, urlProblem } from './url.ts';
+import { isWrapped, type OpenConfig, openConfig, withoutWrap } from './wrapped.ts';
+
+export type WrapOptions = {
+  /** Of these servers only; of all where there are none. */
+  names: readonly string[];
+  /** The words that start tapedeck. */
+  launcher: readonly string[];
+  /** The store to record into, as an absolute path. */
+  db: string | null;
+  /** Only tell what would become of the file. */
+  isDryRun: boolean;
+};
+
+type Wrapped = { row: Row; edits: Edit[]; expected: Expected; url?: WrappedUrl };
+
+/** Throws `TapedeckError` `usage` with the reason where the file is refused; then nothing was written. */
+export async function wrapConfig(target: Target, options: WrapOptions, keeper: Keeper): Promise<Change> {
+  const open = openConfig(target, keeper);
+  const ports = new Set(open.urls.map(({ port }) => port));
+  const rows: Row[] = [];
+  const done: Wrapped[] = [];
+  for (const entry of open.config.entries) {
+    if (options.names.length > 0 && !options.names.includes(entry.name)) continue;
+    const wrapped = await wrapEntry(entry, open, options, ports);
+    if ('edits' in wrapped) done.push(wrapped);
+    rows.push('edits' in wrapped ? wrapped.row : wrapped);
+  }
+  const after = editConfig(
+    open,
+    done.flatMap(({ edits }) => edits),
+    done.map(({ expected }) => expected),
+  );
+  const { file } = open;
+  const change = { target, rows, before: file.bytes, after, copyFolder: keeper.folderOf(file.path) };
+  if (done.length > 0 && !options.isDryRun) save(open, change, done, keeper);
+  return change;
+}
+
+async function wrapEntry(
+  entry: Entry,
+  open: OpenConfig,
+  options: WrapOptions,
+  ports: Set<number>,
+): Promise<Wrapped | Row> {
+  const { server } = entry;
+  if (server.kind === 'none') return { entry, outcome: 'refused', note: server.reason };
+  if (isWrapped(entry, open)) return repair(entry, open, options);
+  if (server.kind === 'stdio') return wrapStdio(entry, server, open, options);
+  const problem = urlProblem(server.url.value.value);
+  if (problem !== null) return { entry, outcome: 'refused', note: problem };
+  return wrapUrl(entry, server, open, options, ports);
+}
+
+/** What was wrapped stays as it is, unless the node or the tapedeck that it starts is not there any more. */
+function repair(entry: Entry, { file }: OpenConfig, { launcher }: WrapOptions): Wrapped | Row {
+  const { server } = entry;
+  const gone = server.kind === 'stdio' ? goneFile(server.words) : null;
+  if (server.kind !== 'stdio' || gone === null)
+    return { entry, outcome: 'unchanged', note: 'already wrapped' };
+  const recordAt = recordIndex(server.words);
+  return {
+    row: { entry, outcome: 'wrapped', note: `again, because ${gone} is gone` },
+    edits: relaunchEdits(file.text, server, recordAt, launcher),
+    expected: { entry, words: [...launcher, ...server.words.slice(recordAt)] },
+  };
+}
+
+function wrapStdio(
+  entry: Entry,
+  server: StdioServer,
+  { file }: OpenConfig,
+  { launcher, db }: WrapOptions,
+): Wrapped {
+  const own = wrappedWords(launcher, entry.name, db, []);
+  return {
+    row: { entry, outcome: 'wrapped', note: '' },
+    edits: wrapEdits(file.text, server, own),
+    expected: { entry, words: [...own, ...server.words] },
+  };
+}
+
+async function wrapUrl(
+  entry: Entry,
+  server: UrlServer,
+  { file }: OpenConfig,
+  { db }: WrapOptions,
+  ports: Set<number>,
+): Promise<Wrapped> {
+  const { value: url, start, end } = server.url.value;
+  const port = await choosePort(JSON.stringify([file.path, entry.path]), ports);
+  ports.add(port);
+  const local = localUrl(url, port);
+  return {
+    row: { entry, outcome: 'wrapped', note: `${shownUrl(local)} leads to ${shownUrl(url)}` },
+    edits: [urlEdit(server, literal(local))],
+    expected: { entry, words: [local] },
+    url: { port, url, source: file.text.slice(start, end), db },
+  };
+}
+
+/** The copy comes first: whenever this is broken off, the file can be put back. */
+function save(open: OpenConfig, change: Change, done: readonly Wrapped[], keeper: Keeper): void {
+  const { file, kept: before } = open;
+  const urls = [...(before?.urls ?? []), ...done.flatMap(({ url }) => url ?? [])];
+  const kept: Kept = { file: file.path, writtenAs: sha256(change.after), urls };
+  const copy = withoutWrap(open);
+  keeper.keep(kept, copy);
+  try {
+    writeChange(change, open);
+  } catch (error) {
+    // Where the file is refused, nothing new of it stays here either.
+    if (before === null) keeper.forget(file.path);
+    else keeper.keep(before, copy);
+    throw error;
+  }
+}

@@ -1,0 +1,85 @@
+/** The HTTP requests of a session as a shell script of curl commands. Nothing recorded is anything but an argument. */
+import { isUtf8 } from 'node:buffer';
+import { TapedeckError } from '../errors.ts';
+import { messagesOf } from '../protocol/conversation.ts';
+import { escapeText } from '../protocol/escape.ts';
+import { labelOf } from '../protocol/label.ts';
+import { prepareBodies } from '../store/http-bodies.ts';
+import { eachHttpExchange, type HeaderFields, type HttpExchangeRow } from '../store/http-reader.ts';
+import type { Store } from '../store/open.ts';
+import type { BareFrame, SessionRow } from '../store/reader.ts';
+import type { WriteOptions } from './formats.ts';
+import { upstreamUrl } from './http-text.ts';
+
+/** curl sets these itself. */
+const OWN = new Set([
+  'host',
+  'content-length',
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'accept-encoding',
+  'expect',
+]);
+/** What a mask looks like: see src/protocol/mask.ts. */
+const MASKED = /\[redacted:|masked-[0-9a-f]{8}/;
+
+export function* writeCurl(
+  store: Store,
+  session: SessionRow,
+  { only, onFrame }: WriteOptions,
+): Generator<string> {
+  if (session.transport === 'stdio')
+    throw new TapedeckError(
+      'usage',
+      'curl speaks HTTP, and this session came over stdio. Take --format ndjson, and replay it.',
+    );
+  const bodiesOf = prepareBodies(store, session.number, only);
+  yield '#!/bin/sh\n';
+  for (const exchange of eachHttpExchange(store, session.number)) {
+    const bodies = bodiesOf(exchange.number);
+    if (bodies === undefined) continue;
+    yield* commandLines(session, exchange, bodies.request);
+    onFrame(exchange.number);
+  }
+}
+
+function* commandLines(
+  session: SessionRow,
+  exchange: HttpExchangeRow,
+  body: readonly BareFrame[],
+): Generator<string> {
+  const { number, method, path, status, requestHeaders } = exchange;
+  const said = body.flatMap((frame) =>
+    messagesOf(frame).map((message, n) => labelOf(message, frame.payload, n, null)),
+  );
+  yield `\n# ${escapeText([`exchange ${number}`, ...said, `status ${status ?? 'none'}`].join(', '))}\n`;
+  const masked = requestHeaders.filter(([, value]) => MASKED.test(value)).map(([name]) => name);
+  if (masked.length > 0)
+    yield `# Masked in the recording, to be filled in: ${escapeText(masked.join(', '))}\n`;
+  const bytes = Buffer.concat(body.map(({ payload }) => payload));
+  // curl would take a word that begins with `@` for the name of a file.
+  const isPlain = isUtf8(bytes) && bytes[0] !== 0x40 && !UNPRINTABLE.test(bytes.toString('utf8'));
+  if (!isPlain) yield `printf %s ${quoted(bytes.toString('base64'))} | base64 -d | `;
+  const words = [
+    `curl --silent --show-error --no-buffer --globoff --request ${quoted(method)}`,
+    ...requestHeaders
+      .filter(isSent)
+      .map(([name, value]) => `--header ${quoted(`${name}: ${escapeText(value)}`)}`),
+    ...(bytes.length === 0 ? [] : [`--data-binary ${isPlain ? quoted(bytes.toString('utf8')) : '@-'}`]),
+    quoted(upstreamUrl(session.target, path).href),
+  ];
+  yield `${words.join(' \\\n  ')}\n`;
+}
+
+/** Kept out of a script that a terminal may show. A line end and a tab are harmless. */
+const UNPRINTABLE = /[^\P{C}\n\t]/u;
+
+function isSent([name]: HeaderFields[number]): boolean {
+  return !OWN.has(name.toLowerCase());
+}
+
+/** For sh: within single quotes nothing has a meaning but the quote. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

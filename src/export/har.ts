@@ -1,0 +1,141 @@
+/**
+ * A session as an HTTP archive, version 1.2 (the W3C draft of 2012, which is what tools read). Headers are as recorded: with
+ * credentials masked. What HAR has no place for stands in fields that begin with an underscore, as it asks.
+ */
+import { isUtf8 } from 'node:buffer';
+import { TapedeckError } from '../errors.ts';
+import { messagesOf } from '../protocol/conversation.ts';
+import { formatIsoTime } from '../protocol/iso-time.ts';
+import { readSse } from '../protocol/sse.ts';
+import { type Bodies, prepareBodies } from '../store/http-bodies.ts';
+import { eachHttpExchange, type HeaderFields, type HttpExchangeRow } from '../store/http-reader.ts';
+import type { Store } from '../store/open.ts';
+import type { BareFrame, SessionRow } from '../store/reader.ts';
+import { sessionDetails } from '../store/session-details.ts';
+import type { WriteOptions } from './formats.ts';
+import { headerOf, upstreamUrl } from './http-text.ts';
+
+export function* writeHar(
+  store: Store,
+  session: SessionRow,
+  { only, onFrame }: WriteOptions,
+): Generator<string> {
+  if (session.transport === 'stdio')
+    throw new TapedeckError(
+      'usage',
+      'An HTTP archive holds HTTP, and this session came over stdio. Take --format ndjson or markdown.',
+    );
+  const bodiesOf = prepareBodies(store, session.number, only);
+  const creator = { name: 'tapedeck', version: sessionDetails(store, session.number).tapedeck };
+  yield `{"log":{"version":"1.2","creator":${JSON.stringify(creator)},"pages":[],"entries":[`;
+  let separator = '\n';
+  for (const exchange of eachHttpExchange(store, session.number)) {
+    const bodies = bodiesOf(exchange.number);
+    if (bodies === undefined) continue;
+    yield separator + JSON.stringify(entryOf(session, exchange, bodies));
+    separator = ',\n';
+    onFrame(bodies.request.length + bodies.response.length);
+  }
+  yield '\n]}}\n';
+}
+
+function entryOf(session: SessionRow, exchange: HttpExchangeRow, bodies: Bodies): object {
+  const { at, requestEndedAt, responseAt, endedAt } = exchange;
+  // A phase that did not come about is -1.
+  const sent = requestEndedAt ?? at;
+  const timings = {
+    send: ms(sent - at),
+    wait: responseAt === null ? 0 : ms(Math.max(0, responseAt - sent)),
+    receive: responseAt === null || endedAt === null ? 0 : ms(endedAt - responseAt),
+  };
+  return {
+    startedDateTime: formatIsoTime(at),
+    time: timings.send + timings.wait + timings.receive,
+    request: requestOf(session, exchange, bodies.request),
+    response: responseOf(exchange, bodies.response),
+    cache: {},
+    timings,
+    connection: String(exchange.number),
+    _session: session.id,
+    _closedBy: exchange.closedBy,
+    _error: exchange.error,
+    ...(isStream(bodies) ? { _eventSourceMessages: bodies.response.map(eventOf) } : {}),
+    _messages: [...bodies.request, ...bodies.response].flatMap((frame) =>
+      messagesOf(frame).map((message) => ({
+        seq: frame.seq,
+        kind: message.kind,
+        method: 'method' in message ? message.method : null,
+        id: 'id' in message ? (message.id?.text ?? null) : null,
+      })),
+    ),
+  };
+}
+
+function isStream({ response }: Bodies): boolean {
+  return response.some(({ channel }) => channel === 'sse');
+}
+
+function eventOf(frame: BareFrame): object {
+  const { event, id, retry, data } = readSse(frame.payload);
+  return { time: frame.at / 1_000_000, event, id, retry, data: data?.toString('utf8') ?? null };
+}
+
+function requestOf({ target }: SessionRow, exchange: HttpExchangeRow, body: readonly BareFrame[]): object {
+  const url = upstreamUrl(target, exchange.path);
+  const headers = exchange.requestHeaders;
+  const mimeType = headerOf(headers, 'content-type') ?? '';
+  return {
+    method: exchange.method,
+    url: url.href,
+    httpVersion: `HTTP/${exchange.version}`,
+    cookies: [],
+    headers: headers.map(headerJson),
+    queryString: [...url.searchParams].map(([name, value]) => ({ name, value })),
+    ...(body.length === 0 ? {} : { postData: { mimeType, ...postText(joined(body)) } }),
+    headersSize: -1,
+    bodySize: exchange.requestBytes,
+  };
+}
+
+/** HAR knows no coding for what is posted. */
+function postText(bytes: Buffer): object {
+  return isUtf8(bytes)
+    ? { text: bytes.toString('utf8') }
+    : { text: bytes.toString('base64'), _encoding: 'base64' };
+}
+
+function responseOf(exchange: HttpExchangeRow, body: readonly BareFrame[]): object {
+  const headers = exchange.responseHeaders ?? [];
+  const bytes = joined(body);
+  const text = isUtf8(bytes)
+    ? { text: bytes.toString('utf8') }
+    : { text: bytes.toString('base64'), encoding: 'base64' };
+  return {
+    // Tools show 0 for an answer that never came.
+    status: exchange.status ?? 0,
+    statusText: exchange.statusText ?? '',
+    httpVersion: `HTTP/${exchange.version}`,
+    cookies: [],
+    headers: headers.map(headerJson),
+    content: {
+      size: bytes.length,
+      mimeType: headerOf(headers, 'content-type') ?? '',
+      ...(bytes.length === 0 ? {} : text),
+    },
+    redirectURL: headerOf(headers, 'location') ?? '',
+    headersSize: -1,
+    bodySize: exchange.responseBytes,
+  };
+}
+
+function joined(frames: readonly BareFrame[]): Buffer {
+  return Buffer.concat(frames.map(({ payload }) => payload));
+}
+
+function headerJson([name, value]: HeaderFields[number]): { name: string; value: string } {
+  return { name, value };
+}
+
+function ms(microseconds: number): number {
+  return microseconds / 1000;
+}

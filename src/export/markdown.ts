@@ -1,0 +1,100 @@
+/** A session as a report in Markdown: what it was, each exchange in a row, and what failed, whole. */
+import { jsonOf, messagesOf } from '../protocol/conversation.ts';
+import { formatIsoTime } from '../protocol/iso-time.ts';
+import { bodyText } from '../protocol/label.ts';
+import { type ExchangeRow, eachExchange } from '../store/exchange-reader.ts';
+import type { Store } from '../store/open.ts';
+import { prepareFramesAfter, type SessionRow, stateOf } from '../store/reader.ts';
+import type { WriteOptions } from './formats.ts';
+import { cell, fenced } from './markdown-text.ts';
+
+/** Of a longer body the report has the beginning. */
+const MAX_BODY_CHARS = 4000;
+/** The whole of so many failures is shown; the table has all. */
+const MAX_FAILURES = 100;
+
+export function* writeMarkdown(
+  store: Store,
+  session: SessionRow,
+  { only, onFrame }: WriteOptions,
+): Generator<string> {
+  yield* factLines(session);
+  yield '\n## Exchanges\n\n| # | asked by | request | outcome | ms |\n|--:|---|---|---|--:|\n';
+  const failures: ExchangeRow[] = [];
+  let failed = 0;
+  let count = 0;
+  for (const exchange of eachExchange(store, session, only)) {
+    yield rowLine(exchange);
+    count += 1;
+    onFrame(count);
+    if (exchange.outcome === 'ok' || exchange.outcome === 'input-required') continue;
+    failed += 1;
+    if (failures.length < MAX_FAILURES) failures.push(exchange);
+  }
+  if (count === 0) yield '\nNone.\n';
+  if (failed === 0) return;
+  yield '\n## What did not go well\n';
+  const bodyOf = prepareBody(store, session.number);
+  for (const exchange of failures) yield* failureLines(exchange, bodyOf);
+  if (failed > failures.length) yield `\nAnd ${failed - failures.length} more, which the table has.\n`;
+}
+
+function* factLines(session: SessionRow): Generator<string> {
+  const { id, name, target, startedAt, endedAt, protocolVersion, frames, exchanges, errors, unanswered } =
+    session;
+  const facts: [title: string, text: string][] = [
+    ['session', id],
+    ['server', who(session.serverName, session.serverVersion)],
+    ['client', who(session.clientName, session.clientVersion)],
+    ['protocol', protocolVersion ?? 'unknown'],
+    [session.transport === 'stdio' ? 'command' : 'url', target],
+    ['started', formatIsoTime(startedAt)],
+    ['ended', endedAt === null ? stateOf(session) : `${formatIsoTime(endedAt)}, ${stateOf(session)}`],
+    ['recorded', `${frames} frames, ${exchanges} exchanges, ${errors} errors, ${unanswered} unanswered`],
+  ];
+  if (session.dropped > 0) facts.push(['lost', `${session.dropped} frames`]);
+  yield `# ${cell(name ?? `Session ${id}`)}\n\n| | |\n|---|---|\n`;
+  for (const [title, text] of facts) yield `| ${title} | ${cell(text)} |\n`;
+}
+
+function who(name: string | null, version: string | null): string {
+  return name === null ? 'unknown' : [name, version].filter((word) => word !== null).join(' ');
+}
+
+function rowLine({ requestSeq, askedBy, method, target, outcome, errorCode, latency }: ExchangeRow): string {
+  const call = cell([method, target].filter((word) => word !== null).join(' '));
+  const ms = latency === null ? '' : (latency / 1000).toFixed(1);
+  return `| ${requestSeq} | ${askedBy} | ${call} | ${outcome}${errorCode === null ? '' : ` ${errorCode}`} | ${ms} |\n`;
+}
+
+function* failureLines(exchange: ExchangeRow, bodyOf: (seq: number) => string): Generator<string> {
+  const { requestSeq, answerSeq, method, target, outcome } = exchange;
+  yield `\n### ${cell(`#${requestSeq} ${[method, target].filter((word) => word !== null).join(' ')}: ${outcome}`)}\n`;
+  yield `\nAsked:\n\n${fenced(bodyOf(requestSeq), 'json')}`;
+  if (answerSeq !== null) yield `\nAnswered:\n\n${fenced(bodyOf(answerSeq), 'json')}`;
+}
+
+/** The params, result or error of a frame's first message, spread over lines where it is JSON. */
+function prepareBody(store: Store, session: number): (seq: number) => string {
+  const frameAfter = prepareFramesAfter(store, session, 1);
+  return (seq) => {
+    const [frame] = frameAfter(seq - 1);
+    const [message] = frame === undefined ? [] : messagesOf(frame);
+    if (frame === undefined || message === undefined) return '';
+    const text = spread(bodyText(message, jsonOf(frame), 0));
+    return text.length > MAX_BODY_CHARS
+      ? `${text.slice(0, MAX_BODY_CHARS)}\n… ${text.length} characters in all`
+      : text;
+  };
+}
+
+/** Numbers that JSON.parse would change stay as they are written. */
+function spread(json: string): string {
+  if (json.length > MAX_BODY_CHARS) return json;
+  try {
+    const value: unknown = JSON.parse(json);
+    return JSON.stringify(value) === json ? JSON.stringify(value, null, 2) : json;
+  } catch {
+    return json;
+  }
+}

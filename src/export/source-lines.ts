@@ -1,0 +1,73 @@
+/** The lines of a text file, numbered as editors number them. */
+import { constants, isUtf8 } from 'node:buffer';
+import { BadLine } from './members.ts';
+
+/** `isWhole`: its line end is there, so that nothing can be missing from it. */
+export type SourceLine = { number: number; bytes: Buffer; isWhole: boolean };
+
+const LF = 0x0a;
+const CR = 0x0d;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+/** Nothing longer can become text. */
+const LONGEST = constants.MAX_STRING_LENGTH;
+
+/** Lines end with LF or CR LF; blank ones are counted, and left out. */
+export async function* eachLine(source: AsyncIterable<Buffer>): AsyncGenerator<SourceLine> {
+  let number = 0;
+  let pieces: Buffer[] = [];
+  let length = 0;
+
+  function take(isWhole: boolean): SourceLine | null {
+    number += 1;
+    const [only] = pieces;
+    const joined = pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces, length);
+    pieces = [];
+    length = 0;
+    const bytes = trimmed(joined, number === 1);
+    return bytes.length === 0 ? null : { number, bytes, isWhole };
+  }
+
+  for await (const chunk of source) {
+    for (let from = 0; from < chunk.length; ) {
+      const lf = chunk.indexOf(LF, from);
+      const piece = chunk.subarray(from, lf === -1 ? chunk.length : lf);
+      pieces.push(piece);
+      length += piece.length;
+      if (length > LONGEST) throw new TooLongLine(number + 1);
+      from += piece.length + 1;
+      if (lf === -1) continue;
+      const line = take(true);
+      if (line !== null) yield line;
+    }
+  }
+  const line = take(false);
+  if (line !== null) yield line;
+}
+
+/** A line that is too long to be read at all. */
+export class TooLongLine extends BadLine {
+  readonly number: number;
+
+  constructor(number: number) {
+    super(`expected a line of at most ${LONGEST} bytes, got a longer one`);
+    this.number = number;
+  }
+}
+
+function trimmed(line: Buffer, isFirst: boolean): Buffer {
+  let start = isFirst && line.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0;
+  let end = line.length;
+  if (line[end - 1] === CR) end -= 1;
+  while (end > start && isSpace(line[end - 1])) end -= 1;
+  while (start < end && isSpace(line[start])) start += 1;
+  return line.subarray(start, end);
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x09;
+}
+
+/** Throws `BadLine`. */
+export function checkUtf8(bytes: Buffer): void {
+  if (!isUtf8(bytes)) throw new BadLine('expected UTF-8, got bytes that are none');
+}

@@ -1,0 +1,143 @@
+/** Where what a live server has answered is added: to a session or a text recording, to an old one or a new one. */
+import { reindexSession } from '../store/indexer.ts';
+import type { Store } from '../store/open.ts';
+import { findSession } from '../store/reader.ts';
+import { removeSession } from '../store/removal.ts';
+import {
+  appendTo,
+  type Block,
+  endSession,
+  replaceSession,
+  type SessionAppend,
+  settleBasis,
+  type Tape,
+} from '../store/session-append.ts';
+import { insertSession, type SessionStart } from '../store/session-writer.ts';
+import { appendNdjson } from './ndjson-append.ts';
+import { writeNdjson } from './ndjson-write.ts';
+import { replaceFile } from './replace-file.ts';
+import { createSaver } from './saver.ts';
+
+/** Behind the last frame of a stored session, block by block. */
+export function tapeBehindSession(store: Store, session: number): Tape {
+  const append = appendTo(store, session);
+  let hasAdded = false;
+  return {
+    add(block) {
+      append.add(block);
+      hasAdded = true;
+    },
+    async finish() {
+      if (hasAdded) reindexSession(store, session);
+    },
+    discard: async () => {},
+  };
+}
+
+/** Behind the last line of a text recording, which `start` describes. `store` is for passing use. */
+export function tapeBehindFile(path: string, store: Store, start: SessionStart): Tape {
+  const waiting: Block[] = [];
+  const saver = createSaver(async () => {
+    const blocks = [...waiting];
+    if (blocks.length === 0) return;
+    await appendNdjson(path, blocks, store, start);
+    waiting.splice(0, blocks.length);
+  });
+  return {
+    add(block) {
+      waiting.push(block);
+      saver.soon();
+    },
+    finish: saver.now,
+    discard: async () => {},
+  };
+}
+
+type NewSession = {
+  add: (block: Block) => void;
+  /** Null while there is none. */
+  stored: () => { number: number; id: string } | null;
+  end(at: number): void;
+  discard(): void;
+};
+
+/** It begins with the first block: without one there is nothing to keep. */
+function createNewSession(store: Store, start: SessionStart): NewSession {
+  let session: { number: number; id: string } | null = null;
+  let append: SessionAppend | null = null;
+  return {
+    add(block) {
+      if (session === null) {
+        session = insertSession(store, { ...start, at: block.frames[0]?.at ?? start.at });
+        append = appendTo(store, session.number);
+      }
+      append?.add(block);
+    },
+    stored: () => session,
+    end(at) {
+      if (session !== null) endSession(store, session.number, at);
+    },
+    discard() {
+      if (session !== null) removeSession(store, session.number);
+      session = null;
+    },
+  };
+}
+
+/** A new session of the store; once it is whole it takes the place of `old`, if that is a session's number. */
+export function tapeAsSession(store: Store, start: SessionStart, old: number | null): Tape {
+  const session = createNewSession(store, old === null ? start : { ...start, name: null, labels: [] });
+  return {
+    add: session.add,
+    async finish(at) {
+      const stored = session.stored();
+      if (stored === null) return;
+      session.end(at);
+      reindexSession(store, stored.number);
+      settleBasis(store, stored.number);
+      if (old !== null) replaceSession(store, old, stored.number);
+    },
+    discard: async () => session.discard(),
+  };
+}
+
+/**
+ * A new text recording. `replaces`: one is there, and stays until this one is whole; else the file grows while it is
+ * recorded, and is not written where another one has come into being. `store` is for passing use.
+ */
+export function tapeAsFile(path: string, store: Store, start: SessionStart, replaces: boolean): Tape {
+  const session = createNewSession(store, start);
+  let hasChanged = false;
+  let isOwn = replaces;
+  const saver = createSaver(async () => {
+    const stored = session.stored();
+    if (stored === null || !hasChanged) return;
+    hasChanged = false;
+    try {
+      reindexSession(store, stored.number);
+      settleBasis(store, stored.number);
+      replaceFile(
+        path,
+        writeNdjson(store, findSession(store, stored.id), { onFrame() {} }),
+        isOwn ? 'replace' : 'new',
+      );
+      isOwn = true;
+    } catch (error) {
+      hasChanged = true;
+      throw error;
+    }
+  });
+  return {
+    add(block) {
+      session.add(block);
+      hasChanged = true;
+      if (!replaces) saver.soon();
+    },
+    async finish(at) {
+      session.end(at);
+      hasChanged = true;
+      await saver.now();
+    },
+    discard: async () => session.discard(),
+  };
+}

@@ -1,0 +1,174 @@
+/**
+ * The protocol check: a session's frames and HTTP exchanges in, findings out. Sans-io, but for the schemas that it is
+ * given. What a message belongs to is found by the same code that indexes recordings.
+ */
+import {
+  type Conversation,
+  createConversation,
+  type IndexedMessage,
+  jsonOf,
+} from '../../protocol/conversation.ts';
+import type { HttpClosing } from '../../protocol/correlate.ts';
+import { directionOf, type Frame } from '../../protocol/frame.ts';
+import { inspectCapabilities } from './capabilities.ts';
+import { inspectCodes } from './codes.ts';
+import { inspectEnvelope } from './envelope.ts';
+import { inspectHttp } from './http.ts';
+import { inspectIds } from './ids.ts';
+import { inspectLifecycle } from './lifecycle.ts';
+import { inspectMeta } from './meta.ts';
+import { inspectMethods } from './methods.ts';
+import { inspectCancellation, inspectProgress } from './progress.ts';
+import { createRecent } from './recent.ts';
+import { inspectRounds } from './rounds.ts';
+import { applies } from './rule.ts';
+import { type Finding, type Report, RULES } from './rules.ts';
+import type { Schemas } from './schemas.ts';
+import {
+  type Asked,
+  type Inspector,
+  isObject,
+  type Seen,
+  type SeenExchange,
+  type SessionFacts,
+} from './seen.ts';
+import { inspectShapes } from './shapes.ts';
+import { inspectSubscriptions } from './subscriptions.ts';
+import { inspectTasks } from './tasks.ts';
+import { inspectTools } from './tools.ts';
+
+export type Check = {
+  /** Takes the next frame; gives what is found with it. */
+  frame(frame: Frame, seq: number): Finding[];
+  /** An HTTP exchange ended, after its last frame. `how` as the index has it, null where messages alone end it. */
+  exchange(exchange: SeenExchange, how: HttpClosing | null): Finding[];
+  /** The session is over: gives what only its end shows. */
+  end(): Finding[];
+};
+
+/** Larger payloads are not looked into: their envelopes are checked, their values are not. */
+const MAX_VALUE_BYTES = 16 * 1024 * 1024;
+
+export function createCheck(session: SessionFacts, schemas: Schemas): Check {
+  const conversation = createConversation();
+  let findings: Finding[] = [];
+  const report: Report = (rule, side, { place, revision, http }, expected, seen) => {
+    if (applies(RULES[rule], revision))
+      findings.push({ rule, side, place, http: http ?? null, expected, seen });
+  };
+  const inspectors: readonly Inspector[] = [
+    inspectEnvelope(report),
+    inspectIds(report, session),
+    inspectLifecycle(report, session),
+    inspectMethods(report),
+    inspectShapes(report),
+    inspectCapabilities(report),
+    inspectProgress(report),
+    inspectCancellation(report),
+    inspectCodes(report),
+    inspectMeta(report),
+    inspectTools(report, schemas),
+    inspectHttp(report, session),
+    inspectRounds(report),
+    inspectSubscriptions(report),
+    inspectTasks(report),
+  ];
+  const reader = createReader(conversation);
+
+  function take(): Finding[] {
+    const taken = findings;
+    findings = [];
+    return taken;
+  }
+
+  return {
+    frame(frame, seq) {
+      for (const seen of reader.read(frame, seq)) for (const { message } of inspectors) message?.(seen);
+      return take();
+    },
+    exchange(exchange, how) {
+      if (how !== null) conversation.close(exchange.number, how);
+      for (const inspector of inspectors) inspector.exchange?.(exchange);
+      return take();
+    },
+    end() {
+      for (const { end } of inspectors) end?.();
+      return take();
+    },
+  };
+}
+
+/** Makes of each message what the inspectors are given. */
+function createReader(conversation: Conversation): { read(frame: Frame, seq: number): Seen[] } {
+  const asked = createRecent<Asked>();
+  /** Of the handshake, or the last one that a message named. */
+  let spoken: string | null = null;
+
+  function read(frame: Frame, seq: number): Seen[] {
+    const indexed = conversation.add(frame, seq);
+    // What was sent again was checked when it came first.
+    if (indexed.length === 0 || frame.http?.marks.includes('replayed')) return [];
+    const values = valuesOf(frame);
+    const isBatch = values !== null && Array.isArray(values);
+    return indexed.map((message) => seenOf(frame, message, isBatch ? values[message.n] : values, isBatch));
+  }
+
+  function seenOf(
+    frame: Frame,
+    { seq, n, message, correlation }: IndexedMessage,
+    parsed: unknown,
+    isBatch: boolean,
+  ): Seen {
+    const value = isObject(parsed) ? parsed : null;
+    const params = isObject(value?.['params']) ? value['params'] : null;
+    const target =
+      correlation.to === null ? null : (asked.get(`${correlation.to.seq}.${correlation.to.n}`) ?? null);
+    const side = directionOf(frame.channel) === 'client-to-server' ? 'client' : 'server';
+    const { details } = message;
+    if (message.kind === 'request' && details.protocolVersion !== null) spoken = details.protocolVersion;
+    if (message.kind === 'result' && target?.method === 'initialize')
+      spoken = details.protocolVersion ?? spoken;
+    const revision = details.isModern ? details.protocolVersion : (target?.revision ?? spoken);
+    const place = { seq, n };
+    if (message.kind === 'request')
+      asked.set(`${seq}.${n}`, {
+        place,
+        at: frame.at,
+        side,
+        message,
+        method: message.canonical,
+        params,
+        revision,
+      });
+    if (correlation.relation === 'reply' && correlation.to !== null && !details.beginsTask)
+      asked.delete(`${correlation.to.seq}.${correlation.to.n}`);
+    const http = frame.http?.exchange ?? null;
+    const isAnswer = correlation.relation === 'reply' || correlation.relation === 'cancel';
+    return {
+      place,
+      at: frame.at,
+      side,
+      channel: frame.channel,
+      message,
+      correlation,
+      value,
+      params,
+      revision,
+      asked: isAnswer ? target : null,
+      http,
+      isBatch,
+    };
+  }
+
+  return { read };
+}
+
+function valuesOf(frame: Frame): unknown {
+  const json = jsonOf(frame);
+  if (json.length > MAX_VALUE_BYTES || frame.truncated) return null;
+  try {
+    return JSON.parse(json.toString('utf8').replace(/^\uFEFF/, ''));
+  } catch {
+    return null;
+  }
+}

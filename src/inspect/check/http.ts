@@ -1,0 +1,165 @@
+/** Headers and statuses of the Streamable HTTP transport. Specification, basic/transports. */
+import { createRecent } from './recent.ts';
+import type { Report } from './rules.ts';
+import { type Inspector, methodOf, type Seen, type SeenExchange, type SessionFacts } from './seen.ts';
+
+/** Where `Mcp-Name` comes from. */
+const NAMED_BY: Readonly<Record<string, string>> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+};
+
+/** Errors that come with a status of their own in 2026-07-28, by code. */
+const STATUS_OF: Readonly<Record<number, number>> = { '-32601': 404, '-32020': 400, '-32022': 400 };
+
+/** The messages of one HTTP exchange. */
+type Carried = { asked: Seen[]; answers: Seen[]; noted: Seen[] };
+
+export function inspectHttp(report: Report, { transport, basis }: SessionFacts): Inspector {
+  const carried = createRecent<Carried>();
+  let negotiated: string | null = null;
+  let sessionId: string | null = null;
+
+  function message(seen: Seen): void {
+    if (seen.http === null) return;
+    const key = String(seen.http);
+    const own = carried.get(key) ?? { asked: [], answers: [], noted: [] };
+    if (seen.channel === 'request') (seen.message.kind === 'request' ? own.asked : own.noted).push(seen);
+    else if (seen.message.kind === 'result' || seen.message.kind === 'error') own.answers.push(seen);
+    carried.set(key, own);
+  }
+
+  function exchange(http: SeenExchange): void {
+    const own = carried.get(String(http.number));
+    carried.delete(String(http.number));
+    if (own === undefined || http.method !== 'POST' || basis === 'sse-endpoint') return;
+    const first = own.asked[0] ?? own.noted[0];
+    if (first === undefined) return;
+    const isTaken = http.status !== null && http.status < 300;
+    accept(http, first);
+    if (first.message.details.isModern) mirrored(http, first);
+    else if (methodOf(first) !== 'initialize') session(http, first, isTaken);
+    if (own.asked.length === 0 && isTaken) accepted(http, first);
+    for (const answer of own.answers) status(http, answer);
+    learn(http, own);
+  }
+
+  function accept(http: SeenExchange, first: Seen): void {
+    const value = http.requestHeaders.get('accept') ?? '';
+    const types = value.split(',').map((type) => type.split(';')[0]?.trim().toLowerCase());
+    const hasAll = types.includes('*/*');
+    const isFull = hasAll || (types.includes('application/json') && types.includes('text/event-stream'));
+    if (!isFull)
+      say(
+        'accept',
+        'client',
+        http,
+        first,
+        'application/json, text/event-stream',
+        value === '' ? 'no `Accept`' : value,
+      );
+  }
+
+  /** In the 2026-07-28 era the headers repeat what the body says. */
+  function mirrored(http: SeenExchange, first: Seen): void {
+    const { protocolVersion, target } = first.message.details;
+    header('version-header', 'mcp-protocol-version', protocolVersion ?? '', http, first);
+    const method = methodOf(first);
+    if (method !== null) header('method-header', 'mcp-method', method, http, first);
+    if (method !== null && NAMED_BY[method] !== undefined && target !== null)
+      header('name-header', 'mcp-name', target, http, first);
+  }
+
+  function header(
+    rule: 'version-header' | 'method-header' | 'name-header',
+    name: string,
+    expected: string,
+    http: SeenExchange,
+    first: Seen,
+  ): void {
+    const value = http.requestHeaders.get(name);
+    const text = value === undefined ? undefined : decoded(value);
+    if (text === expected || http.status === 400) return;
+    say(rule, 'client', http, first, `\`${name}: ${expected}\``, value === undefined ? 'none' : value);
+  }
+
+  function session(http: SeenExchange, first: Seen, isTaken: boolean): void {
+    if (!isTaken) return;
+    if (sessionId !== null && http.requestHeaders.get('mcp-session-id') === undefined)
+      say('session-header', 'client', http, first, '`Mcp-Session-Id`', 'none');
+    const version = http.requestHeaders.get('mcp-protocol-version');
+    if (negotiated !== null && version !== negotiated)
+      say(
+        'version-header',
+        'client',
+        http,
+        first,
+        `\`MCP-Protocol-Version: ${negotiated}\``,
+        version ?? 'none',
+      );
+  }
+
+  function accepted(http: SeenExchange, first: Seen): void {
+    if (http.status !== 202 || http.responseBytes > 0)
+      say(
+        'status-accepted',
+        'server',
+        http,
+        first,
+        'status 202 and no body',
+        `status ${http.status}, ${http.responseBytes} bytes`,
+      );
+  }
+
+  function status(http: SeenExchange, answer: Seen): void {
+    if (answer.message.kind !== 'error' || answer.message.code === null || http.status === null) return;
+    const expected = STATUS_OF[answer.message.code];
+    // An error that comes on a stream comes too late for a status.
+    if (expected === undefined || answer.channel === 'sse' || http.status === expected) return;
+    say(
+      'status-error',
+      'server',
+      http,
+      answer,
+      `status ${expected} for ${answer.message.code}`,
+      `status ${http.status}`,
+    );
+  }
+
+  function learn(http: SeenExchange, own: Carried): void {
+    for (const answer of own.answers) {
+      if (answer.message.kind !== 'result' || answer.asked?.method !== 'initialize') continue;
+      negotiated = answer.message.details.protocolVersion;
+      sessionId = http.responseHeaders.get('mcp-session-id') ?? null;
+    }
+  }
+
+  function say(
+    rule:
+      | 'accept'
+      | 'version-header'
+      | 'method-header'
+      | 'name-header'
+      | 'session-header'
+      | 'status-accepted'
+      | 'status-error',
+    side: 'client' | 'server',
+    http: SeenExchange,
+    { place, revision }: Seen,
+    expected: string,
+    seen: string,
+  ): void {
+    report(rule, side, { place, revision, http: http.number }, expected, seen);
+  }
+
+  return transport === 'http' ? { message, exchange } : {};
+}
+
+const BASE64 = /^=\?base64\?(.*)\?=$/;
+
+/** A value that does not fit a header stands in base64 (basic/transports/streamable-http). */
+function decoded(value: string): string {
+  const coded = BASE64.exec(value)?.[1];
+  return coded === undefined ? value : Buffer.from(coded, 'base64').toString('utf8');
+}

@@ -1,0 +1,91 @@
+/** What the inspectors of a session are given: its messages in order, each with what was known when it came. */
+import type { Correlation, Place } from '../../protocol/correlate.ts';
+import type { Message } from '../../protocol/message.ts';
+import type { Side } from './rule.ts';
+
+/** A parsed JSON object. */
+export type Json = Record<string, unknown>;
+
+/** A request that an answer or a cancellation is about. */
+export type Asked = {
+  place: Place;
+  at: number;
+  side: Side;
+  message: Message;
+  /** Canonical method. */
+  method: string;
+  params: Json | null;
+  revision: string | null;
+};
+
+export type Seen = {
+  place: Place;
+  /** Microseconds since the Unix epoch. */
+  at: number;
+  /** Who sent it. */
+  side: Side;
+  channel: string;
+  message: Message;
+  correlation: Correlation;
+  /** The whole message; null where it is no object, or too large to be looked into. */
+  value: Json | null;
+  /** Of a request or notification; null where there are none. */
+  params: Json | null;
+  /** The revision that the message speaks, as far as is known by now. */
+  revision: string | null;
+  /** Of an answer: what it answers. */
+  asked: Asked | null;
+  /** Number of the HTTP exchange it came on. */
+  http: number | null;
+  isBatch: boolean;
+};
+
+/** An HTTP exchange as far as rules need it. Header names in lower case; a repeated one is joined by a comma. */
+export type SeenExchange = {
+  number: number;
+  method: string;
+  status: number | null;
+  requestHeaders: ReadonlyMap<string, string>;
+  responseHeaders: ReadonlyMap<string, string>;
+  responseBytes: number;
+};
+
+export type SessionFacts = {
+  transport: 'stdio' | 'http';
+  basis: string;
+  /** Its recorder is still at work, or was cut off: what is missing at its end proves nothing. */
+  isWhole: boolean;
+};
+
+/** Looks for one kind of fault. Its parts are called in the order of the session. */
+export type Inspector = {
+  message?(seen: Seen): void;
+  /** An HTTP exchange, when it ended; after all its messages. */
+  exchange?(exchange: SeenExchange): void;
+  end?(): void;
+};
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A value as a finding shows it: its JSON, cut. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+}
+
+const MAX_SHOWN = 120;
+
+/** Of a request or a notification: its canonical method. */
+export function methodOf({ message }: Pick<Seen, 'message'>): string | null {
+  return message.kind === 'request' || message.kind === 'notification' ? message.canonical : null;
+}
+
+/** The `result` of an answer that is one. */
+export function resultOf({ message, value }: Pick<Seen, 'message' | 'value'>): Json | null {
+  if (message.kind !== 'result' || value === null) return null;
+  const { result } = value;
+  return isObject(result) ? result : null;
+}

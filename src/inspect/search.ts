@@ -1,0 +1,100 @@
+/** Frames of all sessions for which a filter holds, the newest first. */
+import type { FrameSelection } from '../store/frame-selection.ts';
+import type { Wanted } from '../store/grams.ts';
+import type { Store } from '../store/open.ts';
+import { prepareSession, type SessionRow } from '../store/reader.ts';
+import type { SearchIndex } from '../store/search-index.ts';
+import type { Filter } from './filter.ts';
+import { eachCandidate } from './filter-sessions.ts';
+import { selectFrames } from './filter-sql.ts';
+
+/** Some of the frames that were found, all of one session. */
+export type Finding = { session: SessionRow; only: FrameSelection };
+
+/** So many frames are found before they are put together by session. */
+const FRAMES_AT_ONCE = 1000;
+
+/**
+ * At most `limit` frames; within a session in the order in which they passed. Without an index all frames are read.
+ * `onMore` is called if there are more.
+ */
+export function* eachFinding(
+  store: Store,
+  filter: Filter,
+  index: SearchIndex | null,
+  limit: number,
+  onMore: () => void,
+): Generator<Finding> {
+  const sessionOf = prepareSession(store);
+  const wanted = wantedBy(filter);
+  const candidates = wanted === null ? null : (index?.candidates(wanted) ?? null);
+  const places = candidates === null ? everyPlace(store, filter) : checkedPlaces(store, filter, candidates);
+  let found = new Map<number, number[]>();
+  let count = 0;
+  for (const { session, seq } of places) {
+    if (count === limit) {
+      onMore();
+      break;
+    }
+    count += 1;
+    found.set(session, [...(found.get(session) ?? []), seq]);
+    if (count % FRAMES_AT_ONCE !== 0) continue;
+    yield* findings(found, sessionOf);
+    found = new Map();
+  }
+  yield* findings(found, sessionOf);
+}
+
+function* findings(
+  found: ReadonlyMap<number, readonly number[]>,
+  sessionOf: (number: number) => SessionRow | undefined,
+): Generator<Finding> {
+  const named = [...found].flatMap(([number, seqs]) => {
+    const session = sessionOf(number);
+    // One that was removed meanwhile is gone.
+    return session === undefined ? [] : [{ session, only: theseFrames(seqs) }];
+  });
+  yield* named.toSorted((one, other) => other.session.startedAt - one.session.startedAt);
+}
+
+function theseFrames(seqs: readonly number[]): FrameSelection {
+  const values = { seqs: JSON.stringify(seqs) };
+  return { sql: 'SELECT value FROM json_each(@seqs)', values, hasUnfinished: () => false };
+}
+
+type Place = { session: number; seq: number };
+
+/** Those of the candidates for which the filter holds. */
+function* checkedPlaces(store: Store, filter: Filter, candidates: Iterable<number>): Generator<Place> {
+  const { sql, values } = selectFrames(store, filter);
+  const placeOf = store.prepare<[number], Place>('SELECT session, seq FROM frame WHERE rowid = ?');
+  const check = store.prepare<[object], number>(`SELECT 1 FROM (${sql}) WHERE seq = @seq LIMIT 1`).pluck();
+  for (const rowid of candidates) {
+    const place = placeOf.get(rowid);
+    if (place !== undefined && check.get({ ...values, ...place }) === 1) yield place;
+  }
+}
+
+function* everyPlace(store: Store, filter: Filter): Generator<Place> {
+  const { sql, values } = selectFrames(store, filter);
+  const select = store
+    .prepare<[object], number>(`SELECT DISTINCT seq FROM (${sql}) ORDER BY seq DESC`)
+    .pluck();
+  for (const { number: session } of eachCandidate(store, filter)) {
+    for (const seq of select.iterate({ ...values, session })) yield { session, seq };
+  }
+}
+
+/** What the text of a frame must have, so that the filter can hold; null where it asks for no text. */
+function wantedBy(filter: Filter): Wanted | null {
+  if (filter.type === 'not') return null;
+  if (filter.type === 'term') {
+    const { field, isNegated, test } = filter;
+    if (field !== 'text' || isNegated || test.type !== 'matches' || test.pattern.type !== 'part') return null;
+    return { type: 'text', text: test.pattern.text };
+  }
+  const parts = filter.parts.map(wantedBy);
+  const known = parts.filter((part) => part !== null);
+  if (known.length === 0 || (filter.type === 'or' && known.length < parts.length)) return null;
+  return { type: filter.type, parts: known };
+}

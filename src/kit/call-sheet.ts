@@ -1,0 +1,93 @@
+/** What was called, put together from what the clients of this process and the spawned ones told. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { escapeText } from '../protocol/escape.ts';
+import { type CallMiss, type CallPart, callLine } from '../replay/call-log.ts';
+import type { Place } from '../replay/script.ts';
+import type { Call, CallOutcome, Miss } from './deck.ts';
+
+export type CallSheet = {
+  add(part: CallPart): void;
+  /** A new file for one command line's processes to tell their calls in. */
+  newFile(): string;
+  calls(): readonly Call[];
+  misses(): readonly Miss[];
+  /** Where the recorded calls stand that were answered from. */
+  played(): readonly Place[];
+  /** The files are gone, what was in them is kept. */
+  close(): void;
+};
+
+/** All that is known of a call; what was asked always comes first. */
+type Known = {
+  /** ISO 8601, so that it sorts as text. */
+  at: string;
+  method: string;
+  target: string | null;
+  params?: unknown;
+  recorded?: Place;
+  outcome?: Exclude<CallOutcome, 'miss'>;
+  miss?: CallMiss;
+};
+
+export function createCallSheet(): CallSheet {
+  const own: string[] = [];
+  let folder: string | null = null;
+  let files = 0;
+
+  function known(): Known[] {
+    const calls = new Map<string, Partial<Known>>();
+    for (const { call, ...part } of [...own, ...linesIn(folder)].flatMap(read))
+      calls.set(call, Object.assign(calls.get(call) ?? {}, part));
+    return ([...calls.values()] as Known[]).toSorted((a, b) => Number(a.at > b.at) - Number(a.at < b.at));
+  }
+
+  return {
+    add: (part) => own.push(callLine(part)),
+    newFile() {
+      folder ??= mkdtempSync(join(tmpdir(), 'tapedeck-'));
+      files += 1;
+      return join(folder, `calls-${files}.ndjson`);
+    },
+    calls: () => known().map(callOf),
+    misses: () => known().flatMap(missOf),
+    played: () => known().flatMap(({ recorded }) => recorded ?? []),
+    close() {
+      own.push(...linesIn(folder));
+      if (folder !== null) rmSync(folder, { recursive: true, force: true });
+      folder = null;
+    },
+  };
+}
+
+function linesIn(folder: string | null): string[] {
+  if (folder === null) return [];
+  return readdirSync(folder).flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n'));
+}
+
+/** A line that is just being written, or that a killed process left, is none. */
+function read(line: string): (Partial<Known> & { call: string })[] {
+  try {
+    return [JSON.parse(line)];
+  } catch {
+    return [];
+  }
+}
+
+function callOf({ method, target, params, recorded, outcome = 'unanswered', miss }: Known): Call {
+  return {
+    method,
+    target,
+    params,
+    outcome: miss === undefined ? outcome : 'miss',
+    frame: recorded?.seq ?? null,
+  };
+}
+
+function missOf(known: Known): Miss[] {
+  if (known.miss === undefined) return [];
+  const { reason, line, report } = known.miss;
+  const lines = report.trimEnd().split('\n').map(escapeText);
+  return [{ call: callOf(known), reason, message: escapeText(line), report: lines.join('\n') }];
+}

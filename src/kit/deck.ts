@@ -1,0 +1,206 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/** The public types of the test kit. They refer to nothing but each other, so that they hold in any project. */
+
+/**
+ * What is answered from the recording, and what by the real server, whose answers are then recorded:
+ *
+ * - `none`: everything from the recording; no server is started or reached, and where there is no recording, that is an
+ *   error;
+ * - `once`: as `none`; where there is no recording, everything is recorded;
+ * - `new_episodes`: what the recording lacks is asked of the real server, and added;
+ * - `all`: everything is recorded anew. The old recording stays until the new one is whole.
+ */
+export type RecordMode = 'none' | 'once' | 'new_episodes' | 'all';
+
+/** A real server that is started by a command, as a client's config has it. */
+export type UpstreamCommand = {
+  /** A program: a path, or a name on the PATH. */
+  readonly command: string;
+  /** Its arguments. They are recorded, so paths in them are better relative to where the tests run. */
+  readonly args?: readonly string[] | undefined;
+  /** Added to the environment of the test. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+};
+
+/** A real server by Streamable HTTP. */
+export type UpstreamUrl = {
+  /** Of its MCP endpoint. */
+  readonly url: string;
+  /** For every request, such as `Authorization`. They are not recorded. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+};
+
+/** How `openRecording` opens a recording. */
+export type DeckOptions = {
+  /**
+   * By default the mode that `TAPEDECK_MODE` names, else `none` where `CI` is set, else `once`. Without `upstream` these
+   * are all `none`.
+   */
+  readonly mode?: RecordMode | undefined;
+  /** The real server, for modes that ask it: a command, or a URL. */
+  readonly upstream?: UpstreamCommand | UpstreamUrl | string | undefined;
+  /** Record calls too that the real server did not answer by itself: it died, was too slow, was not there. */
+  readonly recordFailures?: boolean | undefined;
+  /** The store that a session is looked up in; by default `TAPEDECK_DB`, else the platform's own place. */
+  readonly db?: string | undefined;
+  /** JSON paths in the params of requests that do not count, such as `$.arguments.now`. */
+  readonly ignore?: readonly string[] | undefined;
+  /** The same for one tool, in its arguments: `search:$.now`. */
+  readonly ignoreTool?: readonly string[] | undefined;
+  /** What a call gets that comes more often than it was recorded: `error` (the default), the `last` answer, or a `cycle`. */
+  readonly repeat?: 'error' | 'last' | 'cycle' | undefined;
+  /** `fast` (the default), `recorded`, or how many times as fast as recorded. */
+  readonly speed?: 'fast' | 'recorded' | number | undefined;
+};
+
+/** A `URL` with the scheme `file:`. Not named so, because the types of Node or of a browser may be missing. */
+export type FileUrl = {
+  /** All of it. */
+  readonly href: string;
+};
+
+/** Any JSON-RPC 2.0 message. */
+export type JsonRpcMessage = {
+  /** The version of JSON-RPC; which other members there are, depends on the message. */
+  readonly jsonrpc: '2.0';
+};
+
+/**
+ * A transport of the official SDK for its `Client`, both `@modelcontextprotocol/sdk` 1.x and
+ * `@modelcontextprotocol/client` 2.x: `await client.connect(deck.transport())`. It is good for one connection.
+ */
+export type DeckTransport = {
+  /** Called by `connect`. Rejects when it is called twice, or after `close`. */
+  start(): Promise<void>;
+  /** Rejects before `start`, after `close`, and for what is no JSON. Answers come later, never within the call. */
+  send(message: JsonRpcMessage): Promise<void>;
+  /** Called by the client's own `close`. What is still to come is not delivered. */
+  close(): Promise<void>;
+  /** Set by `connect`. Called once, when the transport is closed from either side. */
+  onclose?: (() => void) | undefined;
+  /** Set by `connect`. Called with what `onmessage` throws. */
+  onerror?: ((error: Error) => void) | undefined;
+  /** Set by `connect`. Called with every message of the server, in order, each in a turn of its own. */
+  onmessage?: ((message: JsonRpcMessage) => void) | undefined;
+  /** Always undefined: there are no session ids without HTTP. */
+  sessionId?: string | undefined;
+};
+
+/** The recorded server at a URL of this machine. */
+export type Listening = {
+  /** What an HTTP client is to be pointed at, such as `http://127.0.0.1:40123/mcp`. */
+  readonly url: string;
+  /** Ends open streams and frees the port. Closing the deck does it too. */
+  close(): Promise<void>;
+};
+
+/** How to spawn the recorded server. */
+export type ServerCommand = {
+  /** The absolute path of this Node. */
+  readonly command: string;
+  /** `tapedeck replay` with absolute paths. */
+  readonly args: string[];
+  /** What the process needs in its environment besides the usual. */
+  readonly env: Record<string, string>;
+};
+
+/**
+ * What became of a call: `ok`; `tool-error`, a result with `isError`; `error`, a JSON-RPC error of the server;
+ * `input-required`, a round of a request that takes several; `cancelled` by the client; `miss`: there is no
+ * answer to it; `unanswered` so far.
+ */
+export type CallOutcome =
+  | 'ok'
+  | 'tool-error'
+  | 'error'
+  | 'input-required'
+  | 'cancelled'
+  | 'miss'
+  | 'unanswered';
+
+/** A request that a client made in the test. */
+export type Call = {
+  /** Such as `tools/call`. */
+  readonly method: string;
+  /** The tool, prompt or resource that it is about; null where the method has none. */
+  readonly target: string | null;
+  /** As JSON has them; undefined where the request had none. */
+  readonly params: unknown;
+  /** What became of it so far. */
+  readonly outcome: CallOutcome;
+  /** The number of the recorded frame with the request whose answer it got; null where the answer is not recorded. */
+  readonly frame: number | null;
+};
+
+/** A call that had no answer in the recording, nor from the real server. The client got a JSON-RPC error, code 1404. */
+export type Miss = {
+  /** What was asked. */
+  readonly call: Call;
+  /** Such as `used-up`, `arguments-differ`, `never-recorded`. */
+  readonly reason: string;
+  /** In one line, with the nearest recorded call. Control characters are escaped, here and in `report`. */
+  readonly message: string;
+  /** In several lines, with every difference to the nearest recorded calls. */
+  readonly report: string;
+};
+
+/** A request in the recording. */
+export type RecordedCall = {
+  /** Such as `tools/call`. */
+  readonly method: string;
+  /** The tool, prompt or resource that it is about; null where the method has none. */
+  readonly target: string | null;
+  /** As JSON has them; undefined where the request had none. */
+  readonly params: unknown;
+  /** The number of its frame. */
+  readonly frame: number;
+};
+
+/**
+ * A call by its method, or by method and target: `'tools/list'`, `'tools/call echo'`.
+ */
+export type CallName = string;
+
+/** Members of `params` that must be equal, as JSON values. Members that are not named here do not count. */
+export type ExpectedParams = Readonly<Record<string, unknown>>;
+
+/**
+ * One recording, opened for one test. Each transport, HTTP client and spawned process is a client of its own and begins
+ * at the first recorded call; `calls`, `misses`, `unused` and the assertions are about all of them together.
+ *
+ * The assertions throw a `TapedeckError` with the code `assertion`.
+ */
+export type Deck = {
+  /** The mode in force. */
+  readonly mode: RecordMode;
+  /** A new in-process transport for a `Client` of the official SDK: no process, no port. */
+  transport(): DeckTransport;
+  /** Answers over HTTP on a free port of 127.0.0.1, whatever the recording's own transport was. */
+  listen(): Promise<Listening>;
+  /** A command line for whatever spawns a stdio server. Whoever spawns it ends it, as with any server. */
+  command(): ServerCommand;
+  /** What was called so far, in order. */
+  readonly calls: readonly Call[];
+  /** The recorded calls that no client has asked for so far, in recorded order. */
+  readonly unused: readonly RecordedCall[];
+  /** The calls that had no answer so far, in order. */
+  readonly misses: readonly Miss[];
+  /** There was such a call; with `times`, exactly so many. */
+  assertCalled(call: CallName, params?: ExpectedParams, options?: { readonly times?: number }): void;
+  /** There was no such call. */
+  assertNotCalled(call: CallName, params?: ExpectedParams): void;
+  /** These calls were made in this order. Others may have come before, between and after. */
+  assertOrder(calls: readonly (CallName | readonly [call: CallName, params: ExpectedParams])[]): void;
+  /** Every recorded call was asked for, but for `except`. */
+  assertAllUsed(options?: { readonly except?: readonly CallName[] }): void;
+  /** Every call had an answer. */
+  assertNoMisses(): void;
+  /**
+   * Closes all transports and ports that came from the deck, ends the real server, and stores what is to be recorded. What
+   * was called can still be read. May be called twice; `await using deck = …` calls it by itself. Rejects where the
+   * recording cannot be stored.
+   */
+  close(): Promise<void>;
+  /** `close`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+};

@@ -1,0 +1,81 @@
+/** The ways by which clients of this process reach a recording; each client has a mock of its own. */
+import { TapedeckError } from '../errors.ts';
+import { parseMessages } from '../protocol/message.ts';
+import type { Mock } from '../replay/mock.ts';
+import type { Asker } from '../replay/player.ts';
+import { messageText, type Recording } from '../replay/recording.ts';
+import type { Deck, Listening } from './deck.ts';
+import { type Connect, createTransport } from './transport.ts';
+
+export type Doors = Pick<Deck, 'transport' | 'listen'> & {
+  /** Throws `TapedeckError` once they are closed, as the ways do. */
+  refuseIfClosed(): void;
+  /** Closes what is open, for good. */
+  close(): Promise<void>;
+};
+
+const ANY_PORT = { listen: { host: '127.0.0.1', port: 0 }, allowHosts: [], allowOrigins: [] };
+
+export function createDoors(recording: Recording, createMock: () => Mock): Doors {
+  const open = new Set<() => Promise<void>>();
+  let isClosed = false;
+
+  function refuseIfClosed(): void {
+    if (isClosed) throw new TapedeckError('usage', 'The deck is closed. Open the recording again.');
+  }
+
+  async function listen(): Promise<Listening> {
+    refuseIfClosed();
+    const { createHttpMock } = await import('../replay/http-mock.ts');
+    const server = await createHttpMock({ recording, mock: createMock(), ...ANY_PORT });
+    const close = () => {
+      open.delete(close);
+      return server.stop();
+    };
+    // It may have been closed meanwhile.
+    if (isClosed) await close();
+    refuseIfClosed();
+    open.add(close);
+    return { url: server.url.href, close };
+  }
+
+  return {
+    refuseIfClosed,
+    listen,
+    transport() {
+      refuseIfClosed();
+      const transport = createTransport(connectTo(createMock()), () => open.delete(transport.close));
+      open.add(transport.close);
+      return transport;
+    },
+    async close() {
+      isClosed = true;
+      await Promise.allSettled([...open].map((closeOne) => closeOne()));
+    },
+  };
+}
+
+/** As over stdio, but message by message. */
+function connectTo(mock: Mock): Connect {
+  return (onMessage) => {
+    const asker: Asker = { send: (json) => onMessage(json) };
+    const client = mock.createClient(asker.send);
+    client.begin();
+    return {
+      send(json) {
+        for (const [n, message] of parseMessages(json).entries()) {
+          if (message.kind === 'invalid') throw notSent(message.reason);
+          client.receive(message, messageText(json, n), asker);
+        }
+      },
+      close() {
+        client.leave();
+        mock.end();
+      },
+    };
+  };
+}
+
+function notSent(reason: string): TapedeckError {
+  return new TapedeckError('usage', `Expected a JSON-RPC 2.0 message, got something else (${reason}).`);
+}

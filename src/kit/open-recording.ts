@@ -1,0 +1,131 @@
+/** A recording, opened for a test: everything that the kit is made of, joined. */
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { now } from '../capture/clock.ts';
+import { TapedeckError } from '../errors.ts';
+import { type CallLog, createCallLog } from '../replay/call-log.ts';
+import { createMatching } from '../replay/matching.ts';
+import { createMock } from '../replay/mock.ts';
+import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrder } from './assertions.ts';
+import { type CallSheet, createCallSheet } from './call-sheet.ts';
+import { replayCommand } from './command.ts';
+import type { Deck, DeckOptions, FileUrl } from './deck.ts';
+import { createDoors, type Doors } from './doors.ts';
+import { openPlayback, type Playback } from './playback.ts';
+import { createRecordedCalls } from './recorded-calls.ts';
+import { readSettings, type Settings } from './settings.ts';
+import { isTextRecording, openSource } from './source.ts';
+
+/** The test's own timeout comes first. */
+const LIVE_TIMEOUT_MS = 300_000;
+
+/**
+ * Opens a recording for a test: to be replayed, and, by its mode, to be added to or made.
+ *
+ * @param recording The path of a text recording (`.ndjson`; relative to the working directory), a `file:` URL of one, or
+ * a session of the store: an id, the beginning of one, a name, or `latest`.
+ * @throws {TapedeckError} Where there is no such recording, where the file is broken (with its line), and for an option
+ * that has no such value.
+ */
+export async function openRecording(recording: string | FileUrl, options: DeckOptions = {}): Promise<Deck> {
+  const settings = readSettings(recording, options);
+  const sheet = createCallSheet();
+  const log = createCallLog('here', now, sheet.add);
+  const playback = await openPlayed(settings, log.onRefusal);
+  try {
+    return createDeck(settings, playback, sheet, log);
+  } catch (error) {
+    playback.close();
+    throw error;
+  }
+}
+
+async function openPlayed(settings: Settings, onRefusal: CallLog['onRefusal']): Promise<Playback> {
+  const { recording, db, mode, upstream, keepsFailures } = settings;
+  const { signal } = new AbortController();
+  const reading = { signal, onFrame() {}, onIndexing() {} };
+  try {
+    const asksServer = mode !== 'none' && upstream !== null;
+    if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });
+    return await openPlayback({
+      ...{ recording, db, mode, keepsFailures, onRefusal },
+      openSource: () => openSource(recording, db, reading),
+      server: asksServer ? upstream : null,
+      timeoutMs: LIVE_TIMEOUT_MS,
+      onCall() {},
+    });
+  } catch (error) {
+    throw error instanceof TapedeckError && error.code === 'not-found' ? notRecorded(settings, error) : error;
+  }
+}
+
+function notRecorded({ recording, upstream }: Settings, cause: TapedeckError): TapedeckError {
+  const what = isTextRecording(recording) ? `There is no recording at ${recording}.` : cause.message;
+  const help =
+    upstream === null
+      ? 'To record one, name the real server in the option `upstream`.'
+      : 'To record one, run the test with TAPEDECK_MODE=once; mode none makes none.';
+  return new TapedeckError('not-found', `${what} ${help}`, { cause });
+}
+
+function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, log: CallLog): Deck {
+  const { recording, live, plan } = playback;
+  const { mode, speed } = settings;
+  const matching = createMatching(recording, settings);
+  const recorded = createRecordedCalls(recording, matching.unplayed());
+  const { onMatch, onRefusal } = log;
+  const doors = createDoors(recording, () =>
+    log.watch(createMock({ recording, matching, speed, onMatch, onRefusal, onNotice() {}, live })),
+  );
+  let closing: Promise<void> | null = null;
+  let lastUnused: Deck['unused'] = [];
+
+  /** Once the recording is closed, it cannot be read any more. */
+  function unused(): Deck['unused'] {
+    return closing === null ? recorded.without(sheet.played()) : lastUnused;
+  }
+
+  function close(): Promise<void> {
+    if (closing !== null) return closing;
+    lastUnused = unused();
+    closing = closeAll(doors, sheet, playback);
+    return closing;
+  }
+
+  return {
+    mode,
+    transport: doors.transport,
+    listen: doors.listen,
+    command() {
+      doors.refuseIfClosed();
+      return replayCommand(settings, plan.plays ? recording.session.id : null, sheet.newFile());
+    },
+    get calls() {
+      return sheet.calls();
+    },
+    get misses() {
+      return sheet.misses();
+    },
+    get unused() {
+      return unused();
+    },
+    assertCalled: (...[call, params, options]) =>
+      assertCalled(sheet.calls(), [call, params], options?.times ?? null),
+    assertNotCalled: (call, params) => assertNotCalled(sheet.calls(), [call, params]),
+    assertOrder: (calls) => assertOrder(sheet.calls(), calls),
+    assertNoMisses: () => assertNoMisses(sheet.misses()),
+    assertAllUsed: (options) => assertAllUsed(unused(), options?.except ?? []),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function closeAll(doors: Doors, sheet: CallSheet, playback: Playback): Promise<void> {
+  await doors.close();
+  sheet.close();
+  try {
+    await playback.finish?.();
+  } finally {
+    playback.close();
+  }
+}

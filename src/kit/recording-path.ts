@@ -1,0 +1,49 @@
+/** Where the recording of a test is, by the test's own names. */
+import { createHash } from 'node:crypto';
+import { basename, dirname, extname, join } from 'node:path';
+
+const EXTENSION = '.ndjson';
+/** File systems take 255 bytes. */
+const MAX_NAME_BYTES = 200;
+
+/**
+ * The recording of a test: `__recordings__/<test file>/<names>.ndjson` beside the test file, whose name stands there without
+ * its extension.
+ *
+ * `names` are those of its suites, from the outermost, and its own. Of each, in lower case, whatever is neither letter nor
+ * digit becomes one hyphen; a point stands between them. A name with no letter or digit, and what is longer than 200
+ * bytes, is told by a hash.
+ *
+ * @param testFile The absolute path of the test file.
+ */
+export function recordingPath(testFile: string, ...names: readonly string[]): string {
+  return join(recordingFolder(testFile), recordingName(names));
+}
+
+/** The folder of all recordings of a test file. */
+export function recordingFolder(testFile: string): string {
+  // With the extension, node:test would take the folder for a test.
+  return join(dirname(testFile), '__recordings__', basename(testFile, extname(testFile)));
+}
+
+/** The file name alone. */
+export function recordingName(names: readonly string[]): string {
+  const name = names.map((one) => slugOf(one) || hashOf(one)).join('.');
+  return (Buffer.byteLength(name) <= MAX_NAME_BYTES ? name : cut(name, names)) + EXTENSION;
+}
+
+function slugOf(name: string): string {
+  const lower = name.normalize('NFC').toLowerCase();
+  return lower.replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, '-').replaceAll(/^-|-$/g, '');
+}
+
+/** Whole characters, so that the name stays text. */
+function cut(name: string, names: readonly string[]): string {
+  const bytes = Buffer.from(name).subarray(0, MAX_NAME_BYTES);
+  const text = new TextDecoder().decode(bytes).replace(/\ufffd+$/, '');
+  return `${text}-${hashOf(names.join('\n'))}`;
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}

@@ -1,0 +1,88 @@
+/**
+ * The test kit for vitest: a `test` with the fixture `deck`, which opens the recording that is named by the test.
+ * `recordingPath` says where that is.
+ */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type RunnerTestCase, type RunnerTestSuite, type TestAPI, test as vitestTest } from 'vitest';
+import { TapedeckError } from '../errors.ts';
+import type { Deck, DeckOptions, FileUrl } from './deck.ts';
+import { openRecording } from './open-recording.ts';
+import { recordingFolder, recordingName } from './recording-path.ts';
+
+/** How the fixture `deck` opens its recording, and what it checks at the test's end. */
+export type DeckFixtureOptions = DeckOptions & {
+  /** Another recording than the one by the test's name: a path, a `file:` URL, or a session of the store. */
+  readonly recording?: string | FileUrl | undefined;
+  /** Whether the test fails when a call had no recorded answer (default true). */
+  readonly failOnMiss?: boolean | undefined;
+};
+
+/** The fixtures of `test`. */
+export type DeckFixtures = {
+  /** Set it for a file or a suite: `test.override({ deckOptions: { repeat: 'last' } })`. */
+  deckOptions: DeckFixtureOptions;
+  /** The recording of this test, opened; closed after it. */
+  deck: Deck;
+  /** Recordings of this test file that no test in it has the name of, such as those of renamed tests. */
+  orphans: readonly string[];
+};
+
+/** vitest's `test` with the fixtures `deck`, `deckOptions` and `orphans`. */
+export const test: TestAPI<DeckFixtures> = vitestTest.extend<DeckFixtures>({
+  deckOptions: {},
+  async deck({ task, deckOptions }, use) {
+    const { recording = ownRecording(task), failOnMiss = true, ...options } = deckOptions;
+    const deck = await openRecording(recording, options);
+    try {
+      await use(deck);
+    } finally {
+      await deck.close();
+    }
+    if (failOnMiss && task.result?.state !== 'skip') deck.assertNoMisses();
+  },
+  async orphans({ task }, use) {
+    const folder = recordingFolder(task.file.filepath);
+    const known = new Set(testsIn(task.file).map((one) => recordingName(namesOf(one))));
+    const left = recordingsIn(folder).filter((name) => !known.has(name));
+    await use(left.map((name) => join(folder, name)));
+  },
+});
+
+type Test = Readonly<RunnerTestCase>;
+type Suite = Readonly<RunnerTestSuite>;
+
+/** Throws `TapedeckError` `ambiguous` where another test of the file has the same one. */
+function ownRecording(task: Test): string {
+  const name = recordingName(namesOf(task));
+  const others = testsIn(task.file).filter((one) => one.id !== task.id);
+  const other = others.find((one) => recordingName(namesOf(one)) === name);
+  if (other === undefined) return join(recordingFolder(task.file.filepath), name);
+  throw new TapedeckError(
+    'ambiguous',
+    `The tests ${quoted(task)} and ${quoted(other)} would share the recording ${name}. Rename one of them, or name its recording: test.override({ deckOptions: { recording: … } })`,
+  );
+}
+
+function quoted(task: Test): string {
+  return JSON.stringify(namesOf(task).join(' > '));
+}
+
+/** Of its suites, from the outermost, and its own. */
+function namesOf(task: Test): string[] {
+  const names = [task.name];
+  for (let suite = task.suite; suite !== undefined; suite = suite.suite) names.unshift(suite.name);
+  return names;
+}
+
+function testsIn(suite: Suite): Test[] {
+  return suite.tasks.flatMap((task) => (task.type === 'test' ? task : testsIn(task)));
+}
+
+function recordingsIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => name.endsWith('.ndjson'));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * A recorded message with live values in the places of the recorded ones; every other byte stays as it was recorded.
+ */
+import { type Span, skipSpace, typeAt } from '../protocol/json.ts';
+import { findMember } from '../protocol/json-member.ts';
+
+/** The member at `path` (names from the outside in) becomes this JSON text. */
+export type Substitution = { path: readonly string[]; text: string };
+
+/** Gives the bytes with all members substituted that are there. */
+export function substitute(json: Buffer, substitutions: readonly Substitution[]): Buffer {
+  const found: { span: Span; text: string }[] = [];
+  for (const { path, text } of substitutions) {
+    const span = memberAt(json, path);
+    if (span !== undefined) found.push({ span, text });
+  }
+  if (found.length === 0) return json;
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return withText(json, only.span, only.text);
+  found.sort((a, b) => a.span.start - b.span.start);
+  const pieces: Buffer[] = [];
+  let copied = 0;
+  for (const { span, text } of found) {
+    pieces.push(json.subarray(copied, span.start), Buffer.from(text));
+    copied = span.end;
+  }
+  return Buffer.concat([...pieces, json.subarray(copied)]);
+}
+
+/** Most messages: with little else than the copying of them. */
+function withText(json: Buffer, { start, end }: Span, text: string): Buffer {
+  const length = Buffer.byteLength(text);
+  const bytes = Buffer.allocUnsafe(json.length - (end - start) + length);
+  json.copy(bytes, 0, 0, start);
+  bytes.write(text, start);
+  json.copy(bytes, start + length, end);
+  return bytes;
+}
+
+/** The source text of the member at `path`; undefined where there is none. */
+export function sourceAt(json: Buffer, path: readonly string[]): string | undefined {
+  const span = memberAt(json, path);
+  return span === undefined ? undefined : json.toString('utf8', span.start, span.end);
+}
+
+/** The text must be JSON. */
+export function memberAt(json: Buffer, path: readonly string[]): Span | undefined {
+  const start = skipSpace(json, 0);
+  let span: Span | undefined = { start, end: json.length, type: typeAt(json, start) };
+  for (const name of path) {
+    if (span?.type !== 'object') return undefined;
+    span = findMember(json, span.start, name);
+  }
+  return span;
+}

@@ -1,0 +1,187 @@
+/** Reading the HTTP exchanges of a session. */
+import type { HttpClosing } from '../protocol/correlate.ts';
+import type { HttpEndEvent } from '../protocol/http-event.ts';
+import type { HttpExchange, SidedEdit } from './http-exchange.ts';
+import type { Store } from './open.ts';
+
+/** In the order in which they stood. */
+export type HeaderFields = [name: string, value: string][];
+
+/** A row of `http_exchange`. Times in microseconds since the Unix epoch, headers with credentials masked. */
+export type HttpExchangeRow = {
+  number: number;
+  method: string;
+  path: string;
+  version: string;
+  client: string;
+  requestHeaders: HeaderFields;
+  requestTrailers: HeaderFields;
+  requestBytes: number;
+  /** Answers of status 1xx. */
+  informations: { at: number; status: number; headers: HeaderFields }[];
+  status: number | null;
+  statusText: string | null;
+  responseHeaders: HeaderFields | null;
+  responseTrailers: HeaderFields;
+  responseBytes: number;
+  at: number;
+  requestEndedAt: number | null;
+  responseAt: number | null;
+  endedAt: number | null;
+  closedBy: HttpEndEvent['closedBy'] | null;
+  error: string | null;
+  edits: SidedEdit[];
+};
+
+/** The columns that hold JSON. */
+type JsonColumn =
+  | 'requestHeaders'
+  | 'requestTrailers'
+  | 'informations'
+  | 'responseHeaders'
+  | 'responseTrailers'
+  | 'edits';
+type Columns = Omit<HttpExchangeRow, JsonColumn> & { requestHeaders: string } & Record<
+    Exclude<JsonColumn, 'requestHeaders'>,
+    string | null
+  >;
+
+const SELECT = `SELECT number, method, path, version, client, request_headers AS requestHeaders,
+  request_trailers AS requestTrailers, request_bytes AS requestBytes, informations, status, status_text AS statusText,
+  response_headers AS responseHeaders, response_trailers AS responseTrailers, response_bytes AS responseBytes, at,
+  request_ended_at AS requestEndedAt, response_at AS responseAt, ended_at AS endedAt, closed_by AS closedBy, error, edits
+  FROM http_exchange WHERE session = ?`;
+
+/** All HTTP exchanges of a session, in the order in which they began. */
+export function* eachHttpExchange(store: Store, session: number): Generator<HttpExchangeRow> {
+  for (const row of store.prepare<[number], Columns>(`${SELECT} ORDER BY number`).iterate(session)) {
+    yield rowOf(row);
+  }
+}
+
+/** One HTTP exchange by its number. */
+export function prepareHttpExchange(
+  store: Store,
+  session: number,
+): (number: number) => HttpExchangeRow | undefined {
+  const select = store.prepare<[number, number], Columns>(`${SELECT} AND number = ?`);
+  return (number) => {
+    const row = select.get(session, number);
+    return row === undefined ? undefined : rowOf(row);
+  };
+}
+
+export type HttpSummary = Pick<HttpExchangeRow, 'method' | 'path' | 'status' | 'closedBy' | 'error'>;
+
+/** What a frame's HTTP exchange was, in short. Asked again for the exchange asked for last, it reads nothing. */
+export function prepareHttpSummary(
+  store: Store,
+  session: number,
+): (number: number) => HttpSummary | undefined {
+  const select = store.prepare<[number, number], HttpSummary>(
+    'SELECT method, path, status, closed_by AS closedBy, error FROM http_exchange WHERE session = ? AND number = ?',
+  );
+  let last: { number: number; summary: HttpSummary | undefined } | undefined;
+  return (number) => {
+    if (last?.number !== number) last = { number, summary: select.get(session, number) };
+    return last.summary;
+  };
+}
+
+/** That an HTTP exchange began or ended. */
+export type HttpMoment = { number: number; at: number; isEnd: 0 | 1 };
+
+/** When the HTTP exchanges of a session began and ended, in order of time. */
+export function eachHttpMoment(store: Store, session: number): IterableIterator<HttpMoment> {
+  return store
+    .prepare<[number, number], HttpMoment>(
+      `SELECT number, at, 0 AS isEnd FROM http_exchange WHERE session = ?
+       UNION ALL
+       SELECT number, ended_at, 1 FROM http_exchange WHERE session = ? AND ended_at IS NOT NULL
+       ORDER BY at, isEnd, number`,
+    )
+    .iterate(session, session);
+}
+
+/** An HTTP exchange that may have ended without answers to what was asked on it. */
+export type ClosedExchange = {
+  number: number;
+  how: HttpClosing;
+  /** The session's last frame when it ended: it concludes what was asked up to there. */
+  after: number;
+};
+
+/** The ones of a session, in the order in which they ended. */
+export function closedExchanges(store: Store, session: number): ClosedExchange[] {
+  const rows = store
+    .prepare<[number], Ending>(
+      `SELECT number, status, closed_by AS closedBy, ended_after AS endedAfter FROM http_exchange
+       WHERE session = ? AND ended_at IS NOT NULL AND (closed_by = 'client' OR status >= 400)
+       ORDER BY ended_after, ended_at`,
+    )
+    .all(session);
+  return rows.flatMap(closingOf);
+}
+
+type Ending = Pick<HttpExchange, 'number' | 'status' | 'closedBy' | 'endedAfter'>;
+
+/** How an exchange concludes what was asked on it; empty where it has not ended, or messages alone do. */
+export function closingOf({ number, status, closedBy, endedAfter: after }: Ending): ClosedExchange[] {
+  if (after === null) return [];
+  if (status !== null && status >= 400) return [{ number, how: 'refused', after }];
+  return closedBy === 'client' ? [{ number, how: 'left', after }] : [];
+}
+
+export type PrimingEvent = { retry: string | null };
+
+export type EventReader = {
+  hadId(seq: number): boolean;
+  /** The event without a message by which a stream gave its client an id, shortly before its event `seq`. */
+  primingBefore(seq: number, exchange: number): PrimingEvent | null;
+};
+
+const PRIMING_WITHIN_FRAMES = 1000;
+
+/** What the events of a session's streams had besides their messages. */
+export function prepareEventReader(store: Store, session: number): EventReader {
+  const hasId = store
+    .prepare<[number, number], 0 | 1>(
+      "SELECT ifnull(id, '') <> '' FROM sse_event WHERE session = ? AND seq = ?",
+    )
+    .pluck();
+  const priming = store.prepare<[number, number, number, number], PrimingEvent>(
+    `SELECT e.retry FROM sse_event AS e JOIN frame AS f ON f.session = e.session AND f.seq = e.seq
+     WHERE e.session = ? AND e.seq < ? AND e.seq >= ? AND ifnull(e.id, '') <> '' AND f.http = ? AND f.flags LIKE '%block%'
+     ORDER BY e.seq LIMIT 1`,
+  );
+  return {
+    hadId: (seq) => hasId.get(session, seq) === 1,
+    primingBefore: (seq, exchange) =>
+      priming.get(session, seq, seq - PRIMING_WITHIN_FRAMES, exchange) ?? null,
+  };
+}
+
+/** What the sender had sent in place of a frame that was edited. */
+export function originalOf(store: Store, session: number, seq: number): Buffer | null {
+  const select = store
+    .prepare<[number, number], Buffer>('SELECT original FROM frame_edit WHERE session = ? AND seq = ?')
+    .pluck();
+  return select.get(session, seq) ?? null;
+}
+
+function rowOf(columns: Columns): HttpExchangeRow {
+  const { requestHeaders, requestTrailers, informations, responseHeaders, responseTrailers, edits } = columns;
+  return {
+    ...columns,
+    requestHeaders: JSON.parse(requestHeaders),
+    requestTrailers: parsed(requestTrailers) ?? [],
+    informations: parsed(informations) ?? [],
+    responseHeaders: parsed(responseHeaders),
+    responseTrailers: parsed(responseTrailers) ?? [],
+    edits: parsed(edits) ?? [],
+  };
+}
+
+function parsed<T>(json: string | null): T | null {
+  return json === null ? null : (JSON.parse(json) as T);
+}

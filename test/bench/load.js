@@ -1,0 +1,53 @@
+// Requests over some connections for some seconds: by wrk where it is installed, which takes the least of the machine,
+// else by autocannon. BENCH_LOAD=autocannon chooses.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import autocannon from 'autocannon';
+import { percentile } from './figures.js';
+import { isInstalled } from './http-contestants.js';
+
+const BODY =
+  '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}';
+
+export const generator = process.env.BENCH_LOAD ?? (isInstalled('wrk', '-v') ? 'wrk' : 'autocannon');
+
+/** Resolves with requests answered, their rate per second, p50 and p99 of their round trips in µs, and how many failed. */
+export function load(url, { connections, seconds }) {
+  return generator === 'wrk' ? byWrk(url, connections, seconds) : byAutocannon(url, connections, seconds);
+}
+
+async function byWrk(url, connections, seconds) {
+  const script = join(import.meta.dirname, 'post.lua');
+  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, url];
+  const env = { ...process.env, BENCH_BODY: BODY, BENCH_CONNECTIONS: connections };
+  const { stdout } = await promisify(execFile)('wrk', args, { env });
+  const { timed, ...figures } = JSON.parse(stdout.split('\n').find((line) => line.startsWith('{')));
+  if (timed !== figures.requests) {
+    throw new Error(`wrk made ${figures.requests} requests, and gives the times of ${timed}`);
+  }
+  return figures;
+}
+
+async function byAutocannon(url, connections, seconds) {
+  const run = autocannon({
+    url,
+    connections,
+    duration: seconds,
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: BODY.replace('%d', '"[<id>]"'),
+    idReplacement: true,
+  });
+  // Its own percentiles are in whole milliseconds.
+  const times = [];
+  run.on('response', (_client, _status, _bytes, ms) => times.push(ms * 1000));
+  const { duration, errors, non2xx } = await run;
+  return {
+    rate: times.length / duration,
+    requests: times.length,
+    p50: percentile(times, 0.5),
+    p99: percentile(times, 0.99),
+    failed: errors + non2xx,
+  };
+}

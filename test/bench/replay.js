@@ -1,0 +1,147 @@
+// The rows of replay: how fast recorded answers are given, against the server that gave them, in turn and in one run.
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { callEcho, startClient } from './client.js';
+import { format, median, percentile, ratioRow } from './figures.js';
+import { startProgram, UPSTREAM } from './http-contestants.js';
+import { load } from './load.js';
+import { makeRecording } from './long-recording.js';
+import { IN_FLIGHT, SERVERS } from './stdio.js';
+
+const TAPEDECK = [process.execPath, join(import.meta.dirname, '../../bin/tapedeck.js')];
+const WARM_UP_CALLS = 2000;
+const WARM_UP_PARALLEL_CALLS = 20_000;
+const HTTP_CALLS = 1000;
+const CONNECTIONS = 32;
+
+export async function benchReplay(folder, size) {
+  const stdio = await benchStdio(folder, size);
+  const http = await benchHttp(folder, size);
+  return { absolute: absoluteRows(stdio, http), rows: [...stdioRows(stdio), ...httpRows(http)] };
+}
+
+/** Every call of the client has its own counterpart in the recording. */
+async function benchStdio(folder, { rounds, sequentialCalls, parallelCalls, progress }) {
+  const db = join(folder, 'replay.db');
+  const calls = WARM_UP_CALLS + sequentialCalls + WARM_UP_PARALLEL_CALLS + parallelCalls;
+  progress(`a recording of ${calls} calls`);
+  makeRecording(db, { name: 'bench', calls, textOf: () => 'hello' });
+  const commands = { server: SERVERS.echo, replay: [...TAPEDECK, 'replay', 'bench', '--db', db] };
+  return await inTurn(commands, rounds, progress, 'replay by stdio', async (command) => {
+    const client = await startClient(command);
+    await callEcho(client, WARM_UP_CALLS, 1);
+    const times = await callEcho(client, sequentialCalls, 1);
+    await callEcho(client, WARM_UP_PARALLEL_CALLS, IN_FLIGHT);
+    const began = performance.now();
+    await callEcho(client, parallelCalls, IN_FLIGHT);
+    const rate = (parallelCalls / (performance.now() - began)) * 1000;
+    await client.close();
+    return { p50: percentile(times, 0.5) * 1000, rate, failed: client.errors() };
+  });
+}
+
+/** The recording is shorter than the load, so it is played again and again. */
+async function benchHttp(folder, { httpRounds, httpSeconds, progress }) {
+  const db = join(folder, 'replay-http.db');
+  const upstream = await startProgram(UPSTREAM);
+  try {
+    await recordHttp(upstream.url, db);
+    const replay = [
+      ...TAPEDECK,
+      'replay',
+      'latest',
+      '--db',
+      db,
+      '--listen',
+      '127.0.0.1:0',
+      '--repeat',
+      'cycle',
+    ];
+    const commands = { server: null, replay };
+    return await inTurn(commands, httpRounds, progress, 'replay by HTTP', async (command) => {
+      const program = command === null ? null : await startProgram(command);
+      const figures = await measureHttp(program?.url ?? upstream.url, httpSeconds);
+      await program?.stop();
+      return figures;
+    });
+  } finally {
+    await upstream.stop();
+  }
+}
+
+async function recordHttp(url, db) {
+  const recorder = await startProgram([...TAPEDECK, 'record', url, '--listen', '127.0.0.1:0', '--db', db]);
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  for (let id = 1; id <= HTTP_CALLS; id += 1) {
+    const params = { name: 'echo', arguments: { text: 'hello' } };
+    const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params });
+    await (await fetch(recorder.url, { method: 'POST', headers, body })).text();
+  }
+  await recorder.stop();
+  const { status, stderr } = spawnSync(TAPEDECK[0], [TAPEDECK[1], 'show', '--db', db]);
+  if (status !== 0) throw new Error(String(stderr));
+}
+
+async function measureHttp(url, seconds) {
+  const warm = await load(url, { connections: CONNECTIONS, seconds: 1 });
+  const one = await load(url, { connections: 1, seconds });
+  const many = await load(url, { connections: CONNECTIONS, seconds });
+  return {
+    p50: one.p50,
+    oneRate: one.rate,
+    manyRate: many.rate,
+    failed: warm.failed + one.failed + many.failed,
+  };
+}
+
+/** All figures of each command in each round, collected by command and figure. */
+async function inTurn(commands, rounds, progress, what, measure) {
+  const names = Object.keys(commands);
+  const results = Object.fromEntries(names.map((name) => [name, {}]));
+  for (let round = 0; round < rounds; round += 1) {
+    progress(`${what} round ${round + 1} of ${rounds}`);
+    for (const name of round % 2 === 0 ? names : names.toReversed()) {
+      for (const [figure, value] of Object.entries(await measure(commands[name]))) {
+        results[name][figure] ??= [];
+        results[name][figure].push(value);
+      }
+    }
+  }
+  return results;
+}
+
+function stdioRows({ server, replay }) {
+  const row = (what, figure, bound, unit) =>
+    withFailures(ratioRow(`replay: ${what}`, replay[figure], server[figure], bound, unit), replay);
+  return [
+    row('one call at a time, p50', 'p50', { atMost: 2 }, 'µs'),
+    row(`${IN_FLIGHT} calls in flight`, 'rate', { atLeast: 0.5 }, 'answers/s'),
+  ];
+}
+
+function httpRows({ server, replay }) {
+  const row = (what, figure, bound, unit) =>
+    withFailures(ratioRow(`replay by HTTP: ${what}`, replay[figure], server[figure], bound, unit), replay);
+  return [
+    row('1 connection, p50', 'p50', { atMost: 1 }, 'µs'),
+    row('1 connection', 'oneRate', { atLeast: 1 }, 'answers/s'),
+    row(`${CONNECTIONS} connections`, 'manyRate', { atLeast: 1 }, 'answers/s'),
+  ];
+}
+
+/** A mock that refuses is fast for nothing. */
+function withFailures(row, { failed }) {
+  const failures = failed.reduce((sum, n) => sum + n, 0);
+  return failures > 0 ? { ...row, met: `FAILED ${failures}` } : row;
+}
+
+function absoluteRows(stdio, http) {
+  return ['server', 'replay'].map((name) => ({
+    variant: name,
+    'stdio p50 µs': format(median(stdio[name].p50)),
+    [`stdio answers/s, ${IN_FLIGHT} in flight`]: format(median(stdio[name].rate)),
+    'HTTP p50 µs, 1 connection': format(median(http[name].p50)),
+    'HTTP answers/s, 1 connection': format(median(http[name].oneRate)),
+    [`HTTP answers/s, ${CONNECTIONS} connections`]: format(median(http[name].manyRate)),
+  }));
+}

@@ -1,0 +1,135 @@
+/** Every example of every `--help` is run, in a folder that has what the examples name. */
+import { execFileSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Argv, CommandModule } from 'yargs';
+import { COMMANDS } from '../../src/cli/commands.ts';
+import { BIN, fixture, ROOT, start, tapedeck, tempFolder, until } from '../support/tapedeck.ts';
+
+/** The command lines of the examples, as they stand in the help, with `tapedeck` for `$0`. */
+async function examplesOf(load: () => Promise<unknown>): Promise<string[]> {
+  const { builder } = (await load()) as CommandModule;
+  const found: string[] = [];
+  const args: Argv = new Proxy({} as Argv, {
+    get: (_, name) => (first: unknown) => {
+      if (name === 'example') found.push(String(first).replaceAll('$0', 'tapedeck'));
+      return args;
+    },
+  });
+  if (typeof builder === 'function') builder(args);
+  return found;
+}
+
+const EXAMPLES = (await Promise.all(Object.values(COMMANDS).map(examplesOf))).flat();
+const RECORDINGS = join(ROOT, 'recordings');
+
+function script(path: string, text: string): void {
+  writeFileSync(path, `#!/bin/sh\n${text}\n`);
+  chmodSync(path, 0o755);
+}
+
+function environmentOf(folder: string): Record<string, string> {
+  return {
+    HOME: folder,
+    XDG_CONFIG_HOME: join(folder, '.config'),
+    XDG_DATA_HOME: join(folder, '.local/share'),
+    TAPEDECK_DB: join(folder, 'r.db'),
+    PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}`,
+  };
+}
+
+/** Sessions and files of the names that examples use, clients' configs, and programs that stand for servers. */
+function prepare(folder: string): void {
+  const env = environmentOf(folder);
+  for (const name of ['bin', 'test', '.cursor']) mkdirSync(join(folder, name));
+  cpSync(RECORDINGS, join(folder, 'recordings'), { recursive: true });
+  const recording = join(RECORDINGS, 'everything-stdio.ndjson');
+  for (const name of [
+    'session',
+    'before',
+    'a',
+    'b',
+    'recordings/a',
+    'recordings/b',
+    'recordings/search',
+    'test/search',
+    'test/staging',
+  ])
+    cpSync(recording, join(folder, `${name}.ndjson`));
+  script(join(folder, 'bin/tapedeck'), `exec '${process.execPath}' '${BIN}' "$@"`);
+  for (const name of ['server', 'bin/npx', 'bin/python', 'bin/uvx'])
+    script(join(folder, name), `exec '${process.execPath}' '${fixture('echo.js')}'`);
+  script(join(folder, 'bin/jq'), 'exec cat');
+  script(join(folder, 'bin/ssh'), 'shift; exec "$@"');
+  writeFileSync(join(folder, 'other.json'), '{}');
+  const config = JSON.stringify({
+    mcpServers: { github: { command: 'npx', args: [] }, docs: { url: 'http://127.0.0.1:9/mcp' } },
+  });
+  for (const name of ['.cursor/mcp.json', '.claude.json', 'mcp.json', '.mcp.json'])
+    writeFileSync(join(folder, name), config);
+  const http = join(RECORDINGS, 'everything-http.ndjson');
+  for (const name of ['demo', 'staging', 'monday', 'tuesday', 'http']) {
+    const file = name === 'http' ? http : recording;
+    execFileSync(process.execPath, [BIN, 'import', file, '--name', name], {
+      env: { ...process.env, ...env },
+    });
+  }
+  const store = new Database(env['TAPEDECK_DB'] ?? '');
+  store.prepare("UPDATE session SET id = '4f2a00000001' WHERE name = 'monday'").run();
+  store.close();
+}
+
+let template = '';
+beforeAll(() => {
+  template = mkdtempSync(join(tmpdir(), 'tapedeck-examples-'));
+  prepare(template);
+});
+afterAll(() => rmSync(template, { recursive: true, force: true }));
+
+/** Nothing beyond this machine is asked. What runs on does so by itself, without a pipe. */
+function local(example: string): string {
+  return example
+    .replaceAll(/https:\/\/[a-z.]+(?=\/)/g, 'http://127.0.0.1:9')
+    .replaceAll(/--listen \S+/g, '--listen 127.0.0.1:0')
+    .replace(/^(tapedeck tail .*) \| .*/, '$1');
+}
+
+const RUNS_ON = /^tapedeck (?:tail|record http|record --wrapped)|--listen/;
+
+test.each(EXAMPLES)('%s', async (example) => {
+  const folder = tempFolder();
+  cpSync(template, folder, { recursive: true });
+  const env = environmentOf(folder);
+  if (example.includes('--wrapped') || example.includes('unwrap'))
+    await tapedeck(['wrap', 'all'], { env, cwd: folder }).ended;
+  const run = start('sh', ['-c', `exec ${local(example)}`], { env, cwd: folder });
+  if (RUNS_ON.test(example)) {
+    let hasEnded = false;
+    void run.ended.then(() => {
+      hasEnded = true;
+    });
+    await until(
+      'it runs',
+      () =>
+        hasEnded ||
+        /listening|waiting/.test(run.stderr()) ||
+        run.stdout().length > 0 ||
+        example.startsWith('tapedeck tail'),
+    );
+    expect(hasEnded, run.stderr()).toBe(false);
+    run.child.kill('SIGTERM');
+  } else run.child.stdin.end();
+  const { code, stderr } = await run.ended;
+  expect(stderr).not.toMatch(/See: tapedeck|Unknown|Did you mean|at file:/);
+  // What could not be reached may be said with 2; what was found, or was not understood by `diff`, with 1.
+  const isRefused = code === 2 && !/reached|ECONNREFUSED|refused/i.test(stderr);
+  expect(isRefused, stderr).toBe(false);
+});
+
+test('every command has an example', async () => {
+  for (const [name, load] of Object.entries(COMMANDS))
+    expect((await examplesOf(load)).length, name).toBeGreaterThan(0);
+});

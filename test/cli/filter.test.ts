@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ROOT, record, showFrames, tapedeck, tempStore, until } from '../support/tapedeck.ts';
+
+/** Two sessions, `one` with a call of `echo` and one that fails, `two` with a ping. */
+async function recordTwo(): Promise<string> {
+  const db = tempStore();
+  const calls = [
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"needle"}}}',
+    '{"jsonrpc":"2.0","id":2,"method":"no/such"}',
+  ];
+  await talk(db, 'one', calls);
+  await talk(db, 'two', ['{"jsonrpc":"2.0","id":1,"method":"ping"}']);
+  return db;
+}
+
+async function talk(db: string, name: string, lines: readonly string[]): Promise<void> {
+  const { child, stdout, ended } = record(db, ['echo.js'], ['--name', name]);
+  child.stdin.write(lines.map((line) => `${line}\n`).join(''));
+  await until('all is answered', () => stdout().toString().split('\n').length > lines.length);
+  child.stdin.end();
+  await ended;
+}
+
+test('show --filter shows a call with its answer, and nothing else', async () => {
+  const db = await recordTwo();
+  const shown = await tapedeck(['show', 'one', '--filter', 'tool=echo', '--db', db]).ended;
+  expect(shown.code).toBe(0);
+  expect(shown.stdout.toString()).toMatch(/→ {2}tools\/call echo\n[\s\S]*← {2}result/);
+  expect(shown.stdout.toString()).not.toContain('no/such');
+
+  const json = await tapedeck(['show', 'one', '--filter', 'tool=echo', '--json', '--db', db]).ended;
+  const all = (await showFrames(db, 'one')).filter((frame) => frame.messages.some(({ id }) => id === '1'));
+  expect(all).toHaveLength(2);
+  expect(
+    json.stdout
+      .toString()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toEqual(all);
+});
+
+test('a filter that holds for nothing says so to people, and gives machines nothing', async () => {
+  const db = await recordTwo();
+  const people = await tapedeck(['show', '--filter', 'tool=nope', '--db', db]).ended;
+  expect(people.stdout.toString()).toMatch(/The filter holds for no frame of this session\.\n$/);
+  const machines = await tapedeck(['show', '--filter', 'tool=nope', '--json', '--db', db]).ended;
+  expect(machines).toMatchObject({ code: 0, stdout: Buffer.from('') });
+});
+
+test.each([
+  ['needle', ['one']],
+  ['status=error', ['one']],
+  ['method=ping', ['two']],
+  ['name~/^(one|two)$/', ['two', 'one']],
+  ['not name=one', ['two']],
+  ['session=latest', ['two']],
+  ['since=1h', ['two', 'one']],
+  ['until=1h', []],
+  ['tool=nope', []],
+])('list --filter %s lists %j', async (filter, names) => {
+  const db = await recordTwo();
+  const { stdout } = await tapedeck(['list', '--filter', filter, '--json', '--db', db]).ended;
+  const lines = stdout.toString().split('\n').slice(0, -1);
+  expect(lines.map((line) => JSON.parse(line).name)).toEqual(names);
+});
+
+test('by HTTP, the exchanges of the selected frames come with them', async () => {
+  const db = tempStore();
+  await tapedeck(['import', join(ROOT, 'recordings/everything-http.ndjson'), '--db', db]).ended;
+  const options = ['--filter', 'tool=echo', '--db', db];
+  const shown = (await tapedeck(['show', ...options]).ended).stdout.toString();
+  const exchanges = (await tapedeck(['show', '--http', '--json', ...options]).ended).stdout.toString();
+  const [line = '', ...others] = exchanges.trim().split('\n');
+  expect(others).toEqual([]);
+  expect(shown.match(/#\d+ {2}POST/g)).toEqual([`#${JSON.parse(line).http}  POST`]);
+});
+
+test('a wrong filter is one line that says where and what, and exit code 2', async () => {
+  for (const command of ['show', 'list']) {
+    const wrong = await tapedeck([command, '--filter', 'a tol=echo', '--db', tempStore()]).ended;
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toMatch(/^tapedeck: Expected a field at column 3 .*Nearest: `tool`.*\n$/);
+  }
+});

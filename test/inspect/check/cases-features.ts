@@ -1,0 +1,277 @@
+/** For each rule of a feature a session that breaks it, and one that keeps it. */
+import type { FEATURE_RULES } from '../../../src/inspect/check/rules-features.ts';
+import type { Case } from './cases-base.ts';
+import { ask, client, fail, give, hello, LISTEN_ID, modern, note, type Script, server } from './session.ts';
+
+const steps = (...all: (Script['steps'][number] | Script['steps'])[]): Script => ({ steps: all.flat() });
+const fine = steps(hello(), client(ask(1, 'ping')), server(give(1)));
+
+const call = (id: unknown, params: object = {}) =>
+  ask(id, 'tools/call', { name: 'add', arguments: { a: 1 }, ...params });
+const text = { content: [{ type: 'text', text: 'x' }] };
+const withToken = (id: unknown, progressToken: unknown) => call(id, { _meta: { progressToken } });
+const progress = (progressToken: unknown, amount: number) =>
+  server(note('notifications/progress', { progressToken, progress: amount }));
+
+const schema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'] };
+const list = (id: unknown, ...tools: object[]) => [
+  client(ask(id, 'tools/list')),
+  server(give(id, { tools })),
+];
+const add = { name: 'add', inputSchema: schema };
+const sum = {
+  ...add,
+  outputSchema: { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] },
+};
+
+const modernCall = (
+  id: unknown,
+  params: object = {},
+  clientCan: Record<string, unknown> = { elicitation: {} },
+) => call(id, { _meta: modern(clientCan), ...params });
+const required = (id: unknown, more: object) => server(give(id, { resultType: 'input_required', ...more }));
+const complete = (id: unknown) => server(give(id, { resultType: 'complete', ...text }));
+const question = {
+  inputRequests: { q: { method: 'elicitation/create', params: { message: '?' } } },
+  requestState: 's',
+};
+const reply = { inputResponses: { q: { action: 'accept' } }, requestState: 's' };
+
+const listen = (notifications: object) =>
+  client(ask(1, 'subscriptions/listen', { notifications, _meta: modern() }));
+const pushed = (method: string, params: object = {}, id: unknown = 1) =>
+  server(note(method, { ...params, _meta: { [LISTEN_ID]: id } }));
+const acknowledged = pushed('notifications/subscriptions/acknowledged', { notifications: {} });
+const toolsChanged = 'notifications/tools/list_changed';
+
+const task = (status: string) => ({ taskId: 't', status });
+const began = [client(call(1, { task: {} })), server(give(1, { task: task('working') }))];
+const polled = (id: unknown, status: string) => [
+  client(ask(id, 'tasks/get', { taskId: 't' })),
+  server(give(id, task(status))),
+];
+
+export const FEATURE_CASES: Record<keyof typeof FEATURE_RULES, Case> = {
+  'capability-server': {
+    breaks: steps(hello('2025-11-25', {}, {}), client(ask(1, 'tools/list')), server(give(1, { tools: [] }))),
+    keeps: steps(hello(), list(1)),
+  },
+  'capability-client': {
+    breaks: steps(hello(), server(ask(1, 'roots/list')), client(fail(1, -32601))),
+    keeps: steps(
+      hello('2025-11-25', { roots: {} }),
+      server(ask(1, 'roots/list')),
+      client(give(1, { roots: [] })),
+    ),
+  },
+  'capability-notification': {
+    breaks: steps(hello(), server(note(toolsChanged))),
+    keeps: steps(hello('2025-11-25', {}, { tools: { listChanged: true } }), server(note(toolsChanged))),
+  },
+
+  'progress-unknown': {
+    breaks: steps(hello(), progress('t', 1)),
+    keeps: steps(hello(), client(withToken(1, 't')), progress('t', 1), server(give(1, text))),
+  },
+  'progress-order': {
+    breaks: steps(
+      hello(),
+      client(withToken(1, 't')),
+      progress('t', 2),
+      progress('t', 2),
+      server(give(1, text)),
+    ),
+    keeps: steps(
+      hello(),
+      client(withToken(1, 't')),
+      progress('t', 2),
+      progress('t', 2.5),
+      server(give(1, text)),
+    ),
+  },
+  'progress-after-end': {
+    breaks: steps(hello(), client(withToken(1, 't')), server(give(1, text)), progress('t', 2)),
+    // A task goes on after the answer that begins it.
+    keeps: steps(
+      hello(),
+      client(call(1, { task: {}, _meta: { progressToken: 't' } })),
+      server(give(1, { task: task('working') })),
+      progress('t', 2),
+    ),
+  },
+  'progress-token-in-use': {
+    breaks: steps(
+      hello(),
+      client(withToken(1, 't')),
+      client(withToken(2, 't')),
+      server(give(1, text)),
+      server(give(2, text)),
+    ),
+    keeps: steps(
+      hello(),
+      client(withToken(1, 't')),
+      server(give(1, text)),
+      client(withToken(2, 't')),
+      server(give(2, text)),
+    ),
+  },
+
+  'cancel-unknown': {
+    breaks: steps(hello(), client(note('notifications/cancelled', { requestId: 9 }))),
+    keeps: steps(hello(), client(call(1)), client(note('notifications/cancelled', { requestId: 1 }))),
+  },
+  'cancel-foreign': {
+    breaks: steps(
+      hello(),
+      client(call(1)),
+      server(note('notifications/cancelled', { requestId: 1 })),
+      server(give(1, text)),
+    ),
+    keeps: steps(hello(), client(call(1)), client(note('notifications/cancelled', { requestId: 1 }))),
+  },
+  'answer-cancelled': {
+    breaks: steps(
+      hello(),
+      client(call(1)),
+      client(note('notifications/cancelled', { requestId: 1 })),
+      server(give(1, text)),
+    ),
+    keeps: steps(hello(), client(call(1)), client(note('notifications/cancelled', { requestId: 1 }))),
+  },
+
+  'tool-unknown': {
+    breaks: steps(hello(), list(1, { ...add, name: 'sub' }), client(call(2)), server(fail(2, -32602))),
+    keeps: steps(hello(), list(1, add), client(call(2)), server(give(2, text))),
+  },
+  'tool-arguments': {
+    breaks: steps(
+      hello(),
+      list(1, add),
+      client(ask(2, 'tools/call', { name: 'add', arguments: { a: 'x' } })),
+      server(fail(2, -32602)),
+    ),
+    keeps: steps(hello(), list(1, add), client(call(2)), server(give(2, text))),
+  },
+  'tool-structured-missing': {
+    breaks: steps(hello(), list(1, sum), client(call(2)), server(give(2, text))),
+    // A tool that failed has none to give.
+    keeps: steps(hello(), list(1, sum), client(call(2)), server(give(2, { ...text, isError: true }))),
+  },
+  'tool-structured': {
+    breaks: steps(
+      hello(),
+      list(1, sum),
+      client(call(2)),
+      server(give(2, { ...text, structuredContent: { sum: '1' } })),
+    ),
+    keeps: steps(
+      hello(),
+      list(1, sum),
+      client(call(2)),
+      server(give(2, { ...text, structuredContent: { sum: 1 } })),
+    ),
+  },
+  'tool-schema': {
+    breaks: steps(hello(), list(1, { ...add, inputSchema: { type: 'object', required: 'a' } })),
+    keeps: steps(
+      hello(),
+      list(1, { ...add, inputSchema: { ...schema, $schema: 'http://json-schema.org/draft-07/schema#' } }),
+    ),
+  },
+  'tool-schema-unchecked': {
+    breaks: steps(
+      hello(),
+      list(1, { ...add, inputSchema: { type: 'object', $ref: 'https://example.com/s.json' } }),
+    ),
+    keeps: steps(
+      hello(),
+      list(1, { ...add, inputSchema: { ...schema, $ref: '#/$defs/a', $defs: { a: {} } } }),
+    ),
+  },
+  'tool-twice': {
+    breaks: steps(hello(), list(1, add, add)),
+    keeps: steps(hello(), list(1, add), list(2, add)),
+  },
+  'tool-name': {
+    breaks: steps(hello(), list(1, { ...add, name: 'add numbers' })),
+    keeps: steps(hello(), list(1, { ...add, name: 'math.add_numbers-2' })),
+  },
+
+  'round-method': {
+    breaks: steps(
+      client(ask(1, 'tools/list', { _meta: modern({ elicitation: {} }) })),
+      required(1, question),
+    ),
+    keeps: steps(client(modernCall(1)), required(1, question), client(modernCall(2, reply)), complete(2)),
+  },
+  'round-empty': {
+    breaks: steps(client(modernCall(1)), required(1, {})),
+    keeps: steps(
+      client(modernCall(1)),
+      required(1, { requestState: 's' }),
+      client(modernCall(2, { requestState: 's' })),
+      complete(2),
+    ),
+  },
+  'round-input': {
+    breaks: steps(client(modernCall(1)), required(1, { inputRequests: { q: { method: 'tools/call' } } })),
+    keeps: steps(client(modernCall(1)), required(1, question)),
+  },
+  'round-id': {
+    breaks: steps(client(modernCall(1)), required(1, question), client(modernCall(1, reply)), complete(1)),
+    keeps: steps(client(modernCall(1)), required(1, question), client(modernCall(2, reply)), complete(2)),
+  },
+  'round-unknown': {
+    breaks: steps(
+      client(modernCall(1)),
+      required(1, question),
+      client(modernCall(2, { ...reply, requestState: 'other' })),
+      complete(2),
+    ),
+    keeps: steps(client(modernCall(1)), required(1, question), client(modernCall(2, reply)), complete(2)),
+  },
+
+  'subscription-first': {
+    breaks: steps(listen({ toolsListChanged: true }), pushed(toolsChanged)),
+    keeps: steps(listen({ toolsListChanged: true }), acknowledged, pushed(toolsChanged)),
+  },
+  'subscription-unknown': {
+    breaks: steps(listen({ toolsListChanged: true }), acknowledged, pushed(toolsChanged, {}, '1')),
+    keeps: steps(listen({ toolsListChanged: true }), acknowledged, pushed(toolsChanged)),
+  },
+  'subscription-type': {
+    breaks: steps(listen({ promptsListChanged: true }), acknowledged, pushed(toolsChanged)),
+    keeps: steps(
+      listen({ resourceSubscriptions: ['x'] }),
+      acknowledged,
+      pushed('notifications/resources/updated', { uri: 'x' }),
+    ),
+  },
+  'log-unasked': {
+    breaks: steps(
+      client(modernCall(1)),
+      server(note('notifications/message', { level: 'info', data: 1 })),
+      complete(1),
+    ),
+    keeps: steps(
+      client(call(1, { _meta: modern({}, { 'io.modelcontextprotocol/logLevel': 'info' }) })),
+      server(note('notifications/message', { level: 'info', data: 1 })),
+      complete(1),
+    ),
+  },
+
+  'task-status': {
+    breaks: steps(hello(), began, polled(2, 'done')),
+    keeps: steps(hello(), began, polled(2, 'completed')),
+  },
+  'task-after-end': {
+    breaks: steps(hello(), began, polled(2, 'completed'), polled(3, 'working')),
+    keeps: steps(hello(), began, polled(2, 'working'), polled(3, 'completed'), polled(4, 'completed')),
+  },
+  'task-unknown': {
+    breaks: steps(hello(), polled(1, 'working')),
+    keeps: steps(hello(), began, polled(2, 'working')),
+  },
+};
+
+export const FINE = fine;

@@ -1,0 +1,74 @@
+import { afterAll, describe, expect, test } from 'vitest';
+// Built, because its thread is a file beside it.
+import { createSchemas } from '../../../dist/inspect/check/schemas.js';
+import { RULE_IDS, RULES, type RuleId } from '../../../src/inspect/check/rules.ts';
+import { BASE_CASES } from './cases-base.ts';
+import { FEATURE_CASES } from './cases-features.ts';
+import { ask, client, findingsOf, give, hello, server } from './session.ts';
+
+const CASES = { ...BASE_CASES, ...FEATURE_CASES };
+const schemas = createSchemas();
+afterAll(() => schemas.close());
+
+describe.each(RULE_IDS)('%s', (id: RuleId) => {
+  test('is found where it is broken', () => {
+    const findings = findingsOf(CASES[id].breaks, schemas).filter(({ rule }) => rule === id);
+    expect(findings.length).toBeGreaterThan(0);
+    for (const { expected, seen } of findings) {
+      expect(expected).not.toBe('');
+      expect(seen).not.toBe('');
+    }
+  });
+
+  test('is silent where all is well, as all other rules are', () => {
+    expect(findingsOf(CASES[id].keeps, schemas)).toEqual([]);
+  });
+
+  test('is a sentence with its place in a specification', () => {
+    expect(RULES[id].text).toMatch(/^[A-Z`].*\.$/);
+    expect(RULES[id].url).toMatch(
+      /^https:\/\/(modelcontextprotocol\.io\/specification\/20\d\d-|www\.jsonrpc\.org)/,
+    );
+  });
+});
+
+test("a question of the server is the client's to answer, unless it came as the client left", () => {
+  const asked = server(ask(1, 'roots/list'));
+  const start = hello('2025-11-25', { roots: {} });
+  const left = findingsOf({ steps: [...start, asked] }, schemas);
+  const ignored = findingsOf({ steps: [...start, asked, client(ask(2, 'ping')), server(give(2))] }, schemas);
+  expect(left).toEqual([]);
+  expect(ignored.map(({ rule, side }) => [rule, side])).toEqual([['unanswered', 'client']]);
+});
+
+test('a schema that would take forever is left alone after a bounded time, and the rest is checked', async () => {
+  const impatient = createSchemas(300);
+  const pattern = { type: 'string', pattern: '^(a+)+$' };
+  const slow = { name: 'slow', inputSchema: { type: 'object', properties: { a: pattern } } };
+  const call = ask(2, 'tools/call', { name: 'slow', arguments: { a: `${'a'.repeat(40)}!` } });
+  const steps = [...hello(), client(ask(1, 'tools/list')), server(give(1, { tools: [slow] }))];
+  const findings = findingsOf(
+    { steps: [...steps, client(call), server(give(2, { content: 'no list' }))] },
+    impatient,
+  );
+  await impatient.close();
+  expect(findings.map(({ rule, seen }) => [rule, seen])).toEqual([
+    ['tool-schema-unchecked', 'no verdict within 0.3 s'],
+    ['result-shape', '"no list"'],
+  ]);
+});
+
+test('values of any depth and size are no trouble', () => {
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"d":${deep}}}}`;
+  const large = give(1, { content: [{ type: 'text', text: '\u001b[2J\u202e'.repeat(1_000_000) }] });
+  expect(findingsOf({ steps: [...hello(), client(text), server(large)] }, schemas)).toEqual([]);
+});
+
+test('a rule of some revisions says nothing about another one', () => {
+  const twice = [client(ask(1, 'ping')), server(give(1)), client(ask(1, 'ping')), server(give(1))];
+  const rules = (version: string) =>
+    findingsOf({ steps: [...hello(version), ...twice] }, schemas).map(({ rule }) => rule);
+  expect(rules('2025-11-25')).toEqual(['id-reused']);
+  expect(rules('2027-01-01')).not.toContain('id-reused');
+});

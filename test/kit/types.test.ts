@@ -1,0 +1,150 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { installPacked } from '../support/stranger.ts';
+import { ROOT, start } from '../support/tapedeck.ts';
+
+/** Every public name, used as its documentation has it. */
+const CONSUMER = `
+import { Client as SecondClient } from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import {
+  type Call, type CallName, type CallOutcome, type Deck, type DeckOptions, type DeckTransport, type ErrorCode,
+  type ExpectedParams, type FileUrl, type JsonRpcMessage, type Listening, type Miss, openRecording, type RecordedCall,
+  type RecordMode, recordingPath, type ServerCommand, TapedeckError,
+} from 'mcp-tapedeck';
+
+export async function use(path: string | URL): Promise<void> {
+  const mode: RecordMode = 'none';
+  const file: FileUrl = new URL('file:///a.ndjson');
+  void file;
+  const options: DeckOptions = { mode, ignore: ['$.a'] as const, repeat: 'last', speed: 2, db: undefined };
+  await using deck: Deck = await openRecording(path, options);
+  const transport: DeckTransport = deck.transport();
+  await new Client({ name: 'a', version: '1' }).connect(transport);
+  await new SecondClient({ name: 'a', version: '1' }).connect(deck.transport());
+  const command: ServerCommand = deck.command();
+  new StdioClientTransport(deck.command());
+  new StdioClientTransport({ ...command, stderr: 'ignore' });
+  const { url }: Listening = await deck.listen();
+  new URL(url);
+  const calls: readonly Call[] = deck.calls;
+  const unused: readonly RecordedCall[] = deck.unused;
+  const misses: readonly Miss[] = deck.misses;
+  const outcome: CallOutcome | undefined = calls[0]?.outcome ?? misses[0]?.call.outcome;
+  const name: CallName = 'tools/call echo';
+  const params: ExpectedParams = { arguments: { a: unused.length, outcome } };
+  deck.assertCalled(name, params, { times: 2 });
+  deck.assertNotCalled(name);
+  deck.assertOrder([name, [name, params]]);
+  deck.assertAllUsed({ except: [name] });
+  deck.assertNoMisses();
+  const message: JsonRpcMessage = { jsonrpc: '2.0' };
+  await transport.send(message);
+  recordingPath('/a/b.test.ts', 'suite', 'name');
+  const error: unknown = null;
+  const code: ErrorCode | null = error instanceof TapedeckError ? error.code : null;
+  // @ts-expect-error There is no such mode.
+  await openRecording(path, { mode: 'sometimes' });
+  // @ts-expect-error What was called cannot be set.
+  deck.calls = [];
+  void code;
+}
+`;
+
+const WITH_VITEST = `
+import type { Deck } from 'mcp-tapedeck';
+import { type DeckFixtureOptions, type DeckFixtures, test } from 'mcp-tapedeck/vitest';
+import { expectTypeOf } from 'vitest';
+
+test('typed', ({ deck, deckOptions, orphans }) => {
+  expectTypeOf(deck).toEqualTypeOf<Deck>();
+  expectTypeOf(deckOptions).toEqualTypeOf<DeckFixtureOptions>();
+  expectTypeOf(orphans).toEqualTypeOf<DeckFixtures['orphans']>();
+});
+test.override({ deckOptions: { failOnMiss: false, recording: new URL('file:///a.ndjson') } });
+export const mine = test.extend<{ more: number }>({
+  more: async ({ deck }, use) => use(deck.calls.length),
+});
+`;
+
+const OPTIONS = {
+  target: 'es2022',
+  strict: true,
+  noEmit: true,
+  exactOptionalPropertyTypes: true,
+  skipLibCheck: false,
+};
+
+const PROJECTS: Record<string, { file: string; source: string; options: object }> = {
+  nodenext: {
+    file: 'consumer.mts',
+    source: CONSUMER,
+    options: { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] },
+  },
+  bundler: {
+    file: 'consumer.ts',
+    source: CONSUMER,
+    options: { module: 'preserve', moduleResolution: 'bundler', types: ['node'] },
+  },
+};
+
+test.each(Object.keys(PROJECTS))('the published types hold in a project with %s', async (name) => {
+  const { file, source, options } = PROJECTS[name] ?? { file: '', source: '', options: {} };
+  const folder = installPacked(['@modelcontextprotocol/sdk', '@modelcontextprotocol/client', '@types/node']);
+  expect(await typeCheck(folder, file, source, options)).toBe('');
+});
+
+test('the published types of the fixture hold beside those of vitest', async () => {
+  const folder = installPacked(['vitest', '@types/node']);
+  const options = { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] };
+  expect(await typeCheck(folder, 'consumer.mts', WITH_VITEST, options)).toBe('');
+});
+
+test('the types need neither those of Node nor of browsers', async () => {
+  const folder = installPacked([]);
+  const source = `import { openRecording } from 'mcp-tapedeck';\nexport const deck = openRecording('a.ndjson');\n`;
+  const options = { module: 'nodenext', moduleResolution: 'nodenext', types: [], lib: ['es2022'] };
+  expect(await typeCheck(folder, 'consumer.mts', source, options)).toBe('');
+});
+
+test('the examples of the README are typed', async () => {
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+  const [, section = ''] = /\n### Test kit\n(.*?)\n### /s.exec(readme) ?? [];
+  const [withVitest, without] = [...section.matchAll(/```ts\n(.*?)```/gs)].map(([, code = '']) => code);
+  const folder = installPacked(['vitest', '@types/node', '@modelcontextprotocol/sdk']);
+  mkdirSync(join(folder, 'weather'));
+  const warmest = 'export function warmest(client: object, cities: readonly string[]): Promise<string>;';
+  writeFileSync(join(folder, 'weather/warmest.d.ts'), warmest);
+  const options = { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'], skipLibCheck: true };
+  mkdirSync(join(folder, 'project'));
+  writeFileSync(join(folder, 'project/other.mts'), without ?? 'missing');
+  const source = `import './other.mjs';\n${withVitest}`;
+  expect(await typeCheck(folder, 'consumer.mts', source, options)).toBe('');
+});
+
+test('everything public is documented', () => {
+  for (const file of ['kit/deck', 'kit/vitest', 'kit/open-recording', 'kit/recording-path']) {
+    const lines = readFileSync(join(ROOT, `dist/${file}.d.ts`), 'utf8').split('\n');
+    const declared = lines.flatMap((line, i) => (DECLARATION.test(line) ? [i] : []));
+    expect(declared.length, file).toBeGreaterThan(0);
+    const bare = declared.filter((i) => !lines[i - 1]?.endsWith('*/')).map((i) => lines[i]?.trim());
+    expect(bare, file).toEqual([]);
+  }
+});
+
+/** An exported name, or a member of an exported type. */
+const DECLARATION = /^(?:export (?:declare |type )| {4}(?:readonly )?[\w[\].]+\??[:(])/;
+
+async function typeCheck(folder: string, file: string, source: string, options: object): Promise<string> {
+  const project = join(folder, 'project');
+  mkdirSync(project, { recursive: true });
+  writeFileSync(join(project, file), source);
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
+  const config = { compilerOptions: { ...OPTIONS, ...options }, include: [file] };
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config));
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+  const { stdout, stderr } = await start(process.execPath, [tsc, '-p', project, '--pretty', 'false']).ended;
+  return stdout.toString() + stderr;
+}

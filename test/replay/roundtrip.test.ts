@@ -1,0 +1,98 @@
+import { StreamableHTTPClientTransport as SecondTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport as SecondStdio } from '@modelcontextprotocol/client/stdio';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { describe, expect, test } from 'vitest';
+import { startHttpMock } from '../support/http-mock.ts';
+import { talkToDualEra, talkToEverything } from '../support/official-clients.ts';
+import { recordUrl } from '../support/record-http.ts';
+import { exchangesOf, talkOf } from '../support/same-recording.ts';
+import { EVERYTHING, startDualEraServer, startEverything } from '../support/servers.ts';
+import { BIN, listSessions, tempStore } from '../support/tapedeck.ts';
+
+/** Lets a client talk through a recorder, and gives the store. */
+async function recorded(upstream: string | URL, talk: (url: URL) => Promise<unknown>): Promise<string> {
+  const db = tempStore();
+  const recorder = await recordUrl(db, String(upstream));
+  await talk(recorder.url);
+  await recorder.stop();
+  return db;
+}
+
+/** Lets a client talk to the replay of a recording, through a recorder, and gives the store of that. */
+async function recordedAgain(
+  db: string,
+  talk: (url: URL) => Promise<unknown>,
+  sessions: readonly string[] = ['latest'],
+): Promise<string> {
+  const { url, misses, notices } = await startHttpMock(db, { sessions });
+  const again = await recorded(url, talk);
+  expect([misses, notices]).toEqual([[], []]);
+  return again;
+}
+
+const everythingHttp = (url: URL) => talkToEverything(new StreamableHTTPClientTransport(url) as Transport);
+const everythingSse = (url: URL) => talkToEverything(new SSEClientTransport(url));
+const dualEra = (mode: 'legacy' | 'auto') => (url: URL) => talkToDualEra(new SecondTransport(url), mode);
+
+const RECORDINGS = {
+  'Streamable HTTP': async () => recorded(await startEverything('streamableHttp'), everythingHttp),
+  'HTTP+SSE': async () => recorded(await startEverything('sse'), everythingSse),
+  stdio: () => recordedStdio([process.execPath, EVERYTHING, 'stdio']),
+};
+
+/** Lets a client talk to a command through a recorder. */
+async function recordedStdio(command: readonly string[]): Promise<string> {
+  const db = tempStore();
+  const args = [BIN, 'record', '--db', db, '--', ...command];
+  await talkToEverything(new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' }));
+  return db;
+}
+
+const replayOf = (db: string) => [process.execPath, BIN, 'replay', 'latest', '--db', db];
+
+describe('the recording of a replay is the recording, exchange by exchange', () => {
+  test.each([
+    ['server-everything by Streamable HTTP', 'streamableHttp', everythingHttp],
+    ['server-everything by HTTP+SSE', 'sse', everythingSse],
+  ] as const)('%s', async (_name, transport, talk) => {
+    const db = await recorded(await startEverything(transport), talk);
+    const again = await recordedAgain(db, talk);
+    expect(await exchangesOf(again)).toEqual(await exchangesOf(db));
+    expect(talkOf(again)).toEqual(talkOf(db));
+  });
+
+  test.each(['legacy', 'auto'] as const)('the server of both eras, to a client in mode %s', async (mode) => {
+    const db = await recorded(await startDualEraServer(), dualEra(mode));
+    const again = await recordedAgain(db, dualEra(mode));
+    expect(await exchangesOf(again)).toEqual(await exchangesOf(db));
+    expect(talkOf(again)).toEqual(talkOf(db));
+  });
+});
+
+describe('the recording of a replay is the recording, call by call', () => {
+  test.each(Object.keys(RECORDINGS) as (keyof typeof RECORDINGS)[])('%s, over stdio', async (transport) => {
+    const db = await RECORDINGS[transport]();
+    const again = await recordedStdio(replayOf(db));
+    expect(talkOf(again)).toEqual(talkOf(db));
+  });
+
+  test('stdio, over Streamable HTTP', async () => {
+    const db = await RECORDINGS.stdio();
+    expect(talkOf(await recordedAgain(db, everythingHttp))).toEqual(talkOf(db));
+  });
+
+  test('the 2026-07-28 era by HTTP, over stdio, and over HTTP again', async () => {
+    const db = await recorded(await startDualEraServer(), dualEra('auto'));
+    const again = tempStore();
+    const args = [BIN, 'record', '--db', again, '--', ...replayOf(db)];
+    await talkToDualEra(new SecondStdio({ command: process.execPath, args, stderr: 'ignore' }), 'auto');
+    // Over stdio the client asks for the era in a process of its own.
+    const sessions = (await listSessions(again)).map(({ session }) => session).toReversed();
+    expect(sessions).toHaveLength(2);
+    expect(talkOf(again, sessions)).toEqual(talkOf(db));
+    expect(talkOf(await recordedAgain(again, dualEra('auto'), sessions))).toEqual(talkOf(db));
+  });
+});

@@ -1,0 +1,50 @@
+/** The mock server for a recording, in this process. */
+import { onTestFinished } from 'vitest';
+import { createHttpMock, type HttpMock } from '../../src/replay/http-mock.ts';
+import { joinRecordings } from '../../src/replay/joined.ts';
+import type { Told } from '../../src/replay/live-answer.ts';
+import { createMatching, type Refusal } from '../../src/replay/matching.ts';
+import { createMock, type Mock, type Speed } from '../../src/replay/mock.ts';
+import { openRecording, type Recording } from '../../src/replay/recording.ts';
+import type { Repeat } from '../../src/replay/repeat.ts';
+import { openForReading } from '../../src/store/open.ts';
+import { findSession } from '../../src/store/reader.ts';
+
+export type OpenMock = { recording: Recording; mock: Mock; misses: Refusal[]; notices: Told[] };
+
+export function openMock(
+  db: string,
+  { sessions = ['latest'] as readonly string[], speed = 'fast' as Speed, repeat = 'error' as Repeat } = {},
+): OpenMock {
+  const store = openForReading(db);
+  const recording = joinRecordings(sessions.map((name) => openRecording(store, findSession(store, name))));
+  const misses: Refusal[] = [];
+  const matching = createMatching(recording, { repeat, ignore: [], ignoreTool: [] });
+  const notices: Told[] = [];
+  const mock = createMock({
+    recording,
+    matching,
+    speed,
+    onRefusal: (refusal) => misses.push(refusal),
+    onNotice: (told) => notices.push(told),
+  });
+  onTestFinished(() => {
+    mock.end();
+    store.close();
+  });
+  return { recording, mock, misses, notices };
+}
+
+export type OpenHttpMock = OpenMock & HttpMock;
+
+export async function startHttpMock(
+  db: string,
+  options: Parameters<typeof openMock>[1] & { allowHosts?: string[]; allowOrigins?: string[] } = {},
+): Promise<OpenHttpMock> {
+  const opened = openMock(db, options);
+  const { allowHosts = [], allowOrigins = [] } = options;
+  const listen = { host: '127.0.0.1', port: 0 };
+  const http = await createHttpMock({ ...opened, listen, allowHosts, allowOrigins });
+  onTestFinished(() => http.stop());
+  return { ...opened, ...http };
+}

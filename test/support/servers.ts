@@ -1,0 +1,31 @@
+/** Real MCP servers in processes of their own, and recordings of the official clients with them. */
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { listenOn } from './http.ts';
+import { fixture, ROOT, start, until } from './tapedeck.ts';
+
+export const EVERYTHING = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
+
+/** The server of both eras. Gives its URL. */
+export async function startDualEraServer(): Promise<string> {
+  const { stdout } = start(process.execPath, [fixture('dual-era-server.js')]);
+  await until('the server listens', () => stdout().includes('\n'));
+  return stdout().toString().trim();
+}
+
+/** The official reference server, over `streamableHttp` or `sse`. Gives its URL. */
+export async function startEverything(transport: 'streamableHttp' | 'sse'): Promise<string> {
+  const port = await findFreePort();
+  const loopback = join(ROOT, 'test/conformance/loopback-only.js');
+  const args = ['--import', loopback, EVERYTHING, transport];
+  const { stdout, stderr } = start(process.execPath, args, { env: { PORT: String(port) } });
+  await until('the server listens', () => /on port/i.test(stdout() + stderr()));
+  return `http://127.0.0.1:${port}/${transport === 'sse' ? 'sse' : 'mcp'}`;
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer();
+  const port = await listenOn(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
