@@ -1,22 +1,28 @@
 import { expect, test } from 'vitest';
 import { BIN, start, tempStore } from '../support/tapedeck.ts';
 
-const CALLS = 60_000;
-/** For a recording kept as objects this is too little by far: its process would end for want of memory. */
-const MAX_HEAP_MB = 20;
+const CALLS = 30_000;
+const PADDING = 'x'.repeat(2_000);
+const textOf = (i: number): string => `call ${i} ${PADDING}`;
+/**
+ * Twice what the process needs without any recording, for how much garbage it lets lie depends on the machine's load, and
+ * less than the text of the answers alone (60 MB).
+ */
+const MAX_HEAP_MB = 48;
 
 test('a long recording is replayed to its end in a heap that could not hold it', {
   timeout: 120_000,
 }, async () => {
   const { makeRecording } = await import('../bench/long-recording.js');
   const db = tempStore();
-  makeRecording(db, { name: 'long', calls: CALLS, textOf: (i: number) => `call ${i}` });
+  makeRecording(db, { name: 'long', calls: CALLS, textOf });
   const { child, ended } = start(process.execPath, [
     `--max-old-space-size=${MAX_HEAP_MB}`,
     ...[BIN, 'replay', 'long', '--db', db, '--fail-on-miss'],
   ]);
   for (let i = 1; i <= CALLS; i += 1) {
-    const params = { name: 'echo', arguments: { text: `call ${i}`, message: `call ${i}` } };
+    const text = textOf(i);
+    const params = { name: 'echo', arguments: { text, message: text } };
     child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: i, method: 'tools/call', params })}\n`);
   }
   child.stdin.end();
@@ -30,7 +36,7 @@ test('a long recording is replayed to its end in a heap that could not hold it',
   for (const i of [1, CALLS / 2, CALLS]) {
     expect(JSON.parse(texts[i - 1] ?? '')).toMatchObject({
       id: i,
-      result: { content: [{ text: `call ${i}` }] },
+      result: { content: [{ text: textOf(i) }] },
     });
   }
 });
