@@ -9,7 +9,7 @@ import { storePath } from '../store/location.ts';
 import type { Store } from '../store/open.ts';
 import { findSession } from '../store/reader.ts';
 import { FILTER_OPTION, readFilter, selectionOf } from './filter-option.ts';
-import { createProgress, sayIndexing, writeOutput } from './output.ts';
+import { createProgress, NOTICES, writeOutput } from './output.ts';
 import { DB_OPTION } from './shared-options.ts';
 
 type Options = {
@@ -82,7 +82,7 @@ export const exportCommand: CommandModule<object, Options> = {
     checkFormat(format, to, withArguments);
     const collector = to === undefined ? undefined : collectorOf(to);
     const filter = await readFilter(written);
-    const store = openIndexed(storePath(db), sayIndexing);
+    const store = openIndexed(storePath(db), NOTICES);
     // One view of the store from the first line to the last, whatever recorders add meanwhile.
     store.exec('BEGIN');
     const only = await selectionOf(store, filter);

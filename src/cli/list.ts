@@ -9,7 +9,7 @@ import { storePath } from '../store/location.ts';
 import type { Store } from '../store/open.ts';
 import { eachSession, type SessionRow } from '../store/reader.ts';
 import { FILTER_OPTION, readFilter } from './filter-option.ts';
-import { sayIndexing, withLineEnds, writeOutput } from './output.ts';
+import { NOTICES, withLineEnds, writeOutput } from './output.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
 type Options = { db: string | undefined; filter: string | undefined; json: boolean; limit: number };
@@ -39,7 +39,7 @@ export const listCommand: CommandModule<object, Options> = {
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
   async handler({ db, filter: written, json, limit }) {
     const filter = await readFilter(written);
-    const store = openIndexed(storePath(db), sayIndexing);
+    const store = openIndexed(storePath(db), NOTICES);
     const rows = take(await sessionsOf(store, filter), limit > 0 ? limit : Number.POSITIVE_INFINITY);
     const lines = json ? mapLines(rows, sessionLine) : sessionTable([...rows], lookOf(process.stdout));
     await writeOutput(withLineEnds(lines));

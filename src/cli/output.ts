@@ -1,6 +1,7 @@
 /** Long output to stdout, at the pace of its reader. */
 
 import { TapedeckError } from '../errors.ts';
+import type { CatchUpNotices } from '../store/catch-up.ts';
 
 const PIECE_CHARS = 64 * 1024;
 
@@ -39,10 +40,25 @@ export function* withLineEnds(lines: Iterable<string>): Generator<string> {
   for (const line of lines) yield `${line}\n`;
 }
 
-/** Long work shows itself, to people only. */
-export function sayIndexing({ id, frames }: { id: string; frames: number }): void {
-  if (process.stderr.isTTY) process.stderr.write(`tapedeck: indexing ${frames} frames of session ${id} …\n`);
+/** Sessions whose redaction had been interrupted. */
+export function sayFinished(sessions: readonly string[]): void {
+  for (const id of sessions)
+    process.stderr.write(`tapedeck: finished the redaction of session ${id}, which had been interrupted\n`);
 }
+
+/** What is said when a store is opened for reading. Long work shows itself, to people only. */
+export const NOTICES: CatchUpNotices = {
+  onIndexing({ id, frames }) {
+    if (process.stderr.isTTY)
+      process.stderr.write(`tapedeck: indexing ${frames} frames of session ${id} …\n`);
+  },
+  onUnmasked({ id }, isAtWork) {
+    const said = isAtWork
+      ? `session ${id} is being redacted at the moment`
+      : `the redaction of session ${id} was interrupted: it may hold secrets still. Finish it: tapedeck redact ${id}`;
+    process.stderr.write(`tapedeck: ${said}\n`);
+  },
+};
 
 export type Progress = { advance(frames: number): void; end(): void };
 

@@ -11,7 +11,7 @@ import { findSession } from '../store/reader.ts';
 import { candidates, isOpen, type Plan } from '../store/retention.ts';
 import { bytesOnDisk } from '../store/scrub.ts';
 import { FILTER_OPTION, readFilter } from './filter-option.ts';
-import { sayIndexing, withLineEnds, writeOutput } from './output.ts';
+import { createProgress, NOTICES, sayFinished, withLineEnds, writeOutput } from './output.ts';
 import { checkRetention, type RawRetention, RETENTION_OPTIONS } from './retention-options.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
@@ -67,18 +67,26 @@ export const pruneCommand: CommandModule<object, Options> = {
     const path = storePath(argv.db);
     // A store that is not there is not made by this command. And what is not indexed yet may hold errors, or what a filter asks for.
     const needsIndex = argv['keep-errors'] || argv.filter !== undefined || argv.keep !== undefined;
-    (needsIndex ? openIndexed(path, sayIndexing) : openForReading(path)).close();
+    (needsIndex ? openIndexed(path, NOTICES) : openForReading(path)).close();
     const isDry = argv['dry-run'];
     const store = isDry ? openForReading(path) : openStore(path);
     try {
       const selection = await select(store, argv);
       if (isDry) await writePlan(planPrune(store, selection), bytesOnDisk(store), argv.json);
-      else await writePruned(prune(store, selection, argv.vacuum), argv.json);
+      else await writePruned(pruneNow(store, selection, argv.vacuum), argv.json);
     } finally {
       store.close();
     }
   },
 };
+
+function pruneNow(store: Store, selection: Selection, isForced: boolean): Pruned {
+  const progress = createProgress('redacted', null);
+  const pruned = prune(store, selection, isForced, progress.advance);
+  progress.end();
+  sayFinished(pruned.redacted);
+  return pruned;
+}
 
 /** Given twice, the last one counts, as for every other option. */
 function limitOptions() {

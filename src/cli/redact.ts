@@ -1,16 +1,19 @@
 import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../errors.ts';
 import { formatCount } from '../inspect/figures.ts';
-import { createRedactor } from '../protocol/redact.ts';
-import { readProfile } from '../protocol/redact-profile.ts';
-import { reindexSession } from '../store/indexer.ts';
+import { type RedactionProfile, readProfile } from '../protocol/redact-profile.ts';
 import { storePath } from '../store/location.ts';
 import { openForReading, openStore, type Store } from '../store/open.ts';
 import { findSession, type SessionRow, stateOf } from '../store/reader.ts';
-import { type RedactionCounts, redactSession } from '../store/redact-session.ts';
+import {
+  countSecrets,
+  finishMaskings,
+  type RedactionCounts,
+  redactSession,
+} from '../store/redact-session.ts';
 import { scrubStore } from '../store/scrub.ts';
-import { createDigest } from '../store/secret.ts';
-import { forgetSessions } from '../store/side-file.ts';
+import { createTurn, type Turn, waitForTurn } from '../store/turn.ts';
+import { createProgress, type Progress, sayFinished } from './output.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from './redaction-options.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
@@ -56,11 +59,11 @@ export const redactCommand: CommandModule<object, Options> = {
     try {
       const session = findSession(store, reference);
       if (stateOf(session) === 'open' && !isDry) throw stillOpen(session.id);
-      const redactor = createRedactor(profile, createDigest(store));
-      // Here too, for whoever is killed before `eraseMasked`.
-      if (!isDry) forgetSessions(store, [session.id]);
-      const counts = redactSession(store, session.number, redactor, profile, isDry);
-      const remains = isDry ? [] : eraseMasked(store, session);
+      const progress = createProgress(isDry ? 'searched' : 'redacted', session.frames);
+      const { counts, remains } = isDry
+        ? { counts: countSecrets(store, session.number, profile, progress.advance), remains: [] }
+        : mask(store, session, profile, progress);
+      progress.end();
       process.stdout.write(json ? `${countsJson(session.id, counts, isDry)}\n` : countsText(counts, isDry));
       for (const remain of remains) process.stderr.write(`tapedeck: ${remain}\n`);
       if (remains.length > 0) process.exitCode = 1;
@@ -70,11 +73,29 @@ export const redactCommand: CommandModule<object, Options> = {
   },
 };
 
-/** What it was until now goes from the index of messages, that of texts, and the store's free space. Gives what could not be done. */
-function eraseMasked(store: Store, { id, number }: SessionRow): string[] {
-  forgetSessions(store, [id]);
-  reindexSession(store, number);
-  return scrubStore(store).remains;
+/** What others were interrupted in is finished first. Gives what of the old bytes could not be erased, too. */
+function mask(
+  store: Store,
+  { number }: SessionRow,
+  profile: RedactionProfile,
+  progress: Progress,
+): { counts: RedactionCounts; remains: string[] } {
+  const turn = createTurn(store);
+  waitForTurn(turn);
+  try {
+    finishInterrupted(store, turn);
+    const counts = redactSession(store, number, profile, turn, progress.advance);
+    return { counts, remains: scrubStore(store).remains };
+  } finally {
+    turn.end();
+  }
+}
+
+function finishInterrupted(store: Store, turn: Turn): void {
+  const progress = createProgress('redacted', null);
+  const sessions = finishMaskings(store, turn, progress.advance);
+  progress.end();
+  sayFinished(sessions);
 }
 
 function stillOpen(id: string): TapedeckError {

@@ -12,14 +12,14 @@ import { eachFrame, stateOf } from '../store/reader.ts';
 import { createSearchIndex, type SearchIndex } from '../store/search-index.ts';
 import type { SideFile } from '../store/side-file.ts';
 import { unansweredPlaces } from '../store/unanswered.ts';
-import { createProgress, type Progress, sayIndexing, withLineEnds, writeOutput } from './output.ts';
+import { createProgress, NOTICES, type Progress, withLineEnds, writeOutput } from './output.ts';
 import { type SearchOptions, textsOf } from './search.ts';
 import { openSide, sayWithoutSide } from './side.ts';
 
 export async function search(options: SearchOptions): Promise<void> {
   const { db, filter: written, json, limit } = options;
   const filter = filterOf(textsOf(options), written);
-  const store = openIndexed(storePath(db), sayIndexing);
+  const store = openIndexed(storePath(db), NOTICES);
   const side = openSide(store);
   const index = side === null ? null : upToDateIndex(side, store);
   let hasMore = false;

@@ -19,7 +19,7 @@ import type { Store } from '../store/open.ts';
 import { eachFrame, findSession, type SessionRow, stateOf } from '../store/reader.ts';
 import { unansweredPlaces } from '../store/unanswered.ts';
 import { FILTER_OPTION, readFilter, selectionOf } from './filter-option.ts';
-import { sayIndexing, withLineEnds, writeOutput } from './output.ts';
+import { NOTICES, withLineEnds, writeOutput } from './output.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
 type Options = {
@@ -68,7 +68,7 @@ export const showCommand: CommandModule<object, Options> = {
       .example('$0 show --http --full', 'Each HTTP request and its answer, with all their headers'),
   async handler({ session: reference, db, filter: written, json, http, full }) {
     const filter = await readFilter(written);
-    const store = openIndexed(storePath(db), sayIndexing);
+    const store = openIndexed(storePath(db), NOTICES);
     const session = findSession(store, reference);
     const shown = { store, session, only: await selectionOf(store, filter) };
     await writeOutput(http ? httpPieces(shown, json, full) : framePieces(shown, json, full));

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TapedeckError } from '../errors.ts';
 import { openSource as open, type Source } from '../kit/source.ts';
 import { onStopSignals } from './listening.ts';
-import { createProgress, sayIndexing } from './output.ts';
+import { createProgress, NOTICES } from './output.ts';
 
 export const RECORDING = {
   type: 'string',
@@ -22,7 +22,7 @@ export async function openSource(recording: string, db: string | undefined): Pro
   const ignoreSignals = onStopSignals(() => stopping.abort(stopped));
   const { signal } = stopping;
   try {
-    const source = await open(recording, db, { signal, onFrame: progress.advance, onIndexing: sayIndexing });
+    const source = await open(recording, db, { signal, onFrame: progress.advance, notices: NOTICES });
     // A signal that came while a recording was indexed, in one go, has waited for its turn.
     await nextTurn();
     signal.throwIfAborted();

@@ -12,13 +12,13 @@ import type { Store } from '../store/open.ts';
 import { eachSession, findSession, type SessionRow } from '../store/reader.ts';
 import { VERSION } from '../version.ts';
 import { readFilter } from './filter-option.ts';
-import { createProgress, sayIndexing, withLineEnds, writeOutput } from './output.ts';
+import { createProgress, NOTICES, withLineEnds, writeOutput } from './output.ts';
 import { openSide } from './side.ts';
 import type { StatsOptions } from './stats.ts';
 
 export async function stats({ session, all, by, db, filter: written, json }: StatsOptions): Promise<void> {
   const filter = await readFilter(written);
-  const store = openIndexed(storePath(db), sayIndexing);
+  const store = openIndexed(storePath(db), NOTICES);
   const only = all ? null : findSession(store, session ?? 'latest');
   const figures =
     filter === undefined

@@ -13,7 +13,7 @@ import { storePath } from '../store/location.ts';
 import type { Store } from '../store/open.ts';
 import { FILTER_OPTION, readFilter, selectionOf } from './filter-option.ts';
 import { onStopSignals, say } from './listening.ts';
-import { sayIndexing } from './output.ts';
+import { NOTICES } from './output.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 
 type Options = {
@@ -96,7 +96,7 @@ export const tailCommand: CommandModule<object, Options> = {
 async function openWhenThere(file: string, signal: AbortSignal): Promise<Store | null> {
   if (!existsSync(file)) say(`waiting for a store at ${file}`);
   while (!signal.aborted) {
-    if (existsSync(file)) return openIndexed(file, sayIndexing);
+    if (existsSync(file)) return openIndexed(file, NOTICES);
     await sleep(POLL_MS, undefined, { signal }).catch(() => {});
   }
   return null;

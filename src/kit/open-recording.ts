@@ -43,7 +43,7 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
 async function openPlayed(settings: Settings, onRefusal: CallLog['onRefusal']): Promise<Playback> {
   const { recording, db, mode, upstream, keepsFailures } = settings;
   const { signal } = new AbortController();
-  const reading = { signal, onFrame() {}, onIndexing() {} };
+  const reading = { signal, onFrame() {}, notices: { onIndexing() {}, onUnmasked() {} } };
   try {
     const asksServer = mode !== 'none' && upstream !== null;
     if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });

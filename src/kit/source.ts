@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { addAbortSignal } from 'node:stream';
 import { TapedeckError } from '../errors.ts';
 import { readNdjson } from '../export/ndjson-read.ts';
-import { openIndexed } from '../store/catch-up.ts';
+import { type CatchUpNotices, openIndexed } from '../store/catch-up.ts';
 import { storePath } from '../store/location.ts';
 import { openForReading, openTemporaryStore, type Store } from '../store/open.ts';
 import { findSession, type SessionRow } from '../store/reader.ts';
@@ -19,7 +19,7 @@ export type SourceOptions = {
   /** How many frames of a text recording have been read. */
   onFrame: (count: number) => void;
   /** A session of the store has to be indexed first. */
-  onIndexing: (session: SessionRow) => void;
+  notices: CatchUpNotices;
 };
 
 /** A text recording is read into a store of its own. Throws `TapedeckError` for what is not there, or broken. */
@@ -30,7 +30,7 @@ export async function openSource(
 ): Promise<Source> {
   return isTextRecording(recording)
     ? openFile(recording, db, options)
-    : openSession(recording, storePath(db), options.onIndexing);
+    : openSession(recording, storePath(db), options.notices);
 }
 
 export function isTextRecording(recording: string): boolean {
@@ -58,8 +58,8 @@ async function openFile(
   }
 }
 
-function openSession(name: string, file: string, onIndexing: SourceOptions['onIndexing']): Source {
-  const store = openIndexed(file, onIndexing);
+function openSession(name: string, file: string, notices: CatchUpNotices): Source {
+  const store = openIndexed(file, notices);
   try {
     const session = checkPayloads(findSession(store, name));
     return { store, session, keyStores: [store], close: () => store.close() };

@@ -1,18 +1,32 @@
 /** Opening a store for reading with a complete index: what a recorder left behind, killed or in haste, is done first. */
 import { reindexSession } from './indexer.ts';
+import { openMaskings } from './masking.ts';
 import { openForReading, openStore, type Store } from './open.ts';
 import { type SessionRow, sessionsBehind, stateOf } from './reader.ts';
+import { isTurnTaken } from './turn.ts';
 
-/** `onSession` is told of each session that is indexed now, before that begins. */
-export function openIndexed(file: string, onSession: (session: SessionRow) => void): Store {
+export type CatchUpNotices = {
+  /** Of each session that is indexed now, before that begins. */
+  onIndexing(session: SessionRow): void;
+  /** Of a session that is not wholly redacted. `isAtWork`: a process is at it; else that was killed. */
+  onUnmasked(session: { id: string }, isAtWork: boolean): void;
+};
+
+export function openIndexed(file: string, { onIndexing, onUnmasked }: CatchUpNotices): Store {
   const store = openForReading(file);
+  const maskings = openMaskings(store);
+  const isAtWork = maskings.length > 0 && isTurnTaken(store);
+  for (const { id } of maskings) onUnmasked({ id }, isAtWork);
+  const masked = new Set(maskings.map(({ session }) => session));
   const behind = sessionsBehind(store).filter(isLeftBehind);
-  if (behind.length === 0) return store;
+  // What is not masked yet must not get into an index.
+  const due = behind.filter(({ number }) => !masked.has(number));
+  if (due.length === 0) return store;
   store.close();
   try {
     const writable = openStore(file);
-    for (const session of behind) {
-      onSession(session);
+    for (const session of due) {
+      onIndexing(session);
       reindexSession(writable, session.number);
     }
     writable.close();

@@ -59,6 +59,18 @@ export function* eachHttpExchange(store: Store, session: number): Generator<Http
   }
 }
 
+/** Up to `limit` exchanges after a number. Unlike an iterator it leaves the store free for writing. */
+export function prepareHttpExchangesAfter(
+  store: Store,
+  session: number,
+  limit: number,
+): (number: number) => HttpExchangeRow[] {
+  const select = store.prepare<[number, number], Columns>(
+    `${SELECT} AND number > ? ORDER BY number LIMIT ${limit}`,
+  );
+  return (number) => select.all(session, number).map(rowOf);
+}
+
 /** One HTTP exchange by its number. */
 export function prepareHttpExchange(
   store: Store,

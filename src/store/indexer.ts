@@ -99,22 +99,40 @@ type NumberedFrame = Frame & { seq: number };
 /** So long a rebuild may keep recorders waiting for the store; then it leaves them half as much time. */
 const SLICE_MS = 50;
 
-/** Rebuilds a session's index from nothing. Stopped halfway, it leaves the session as one whose index is behind. */
-export function reindexSession(store: Store, session: number): void {
-  const indexer = restartIndexer(store, session);
-  while (!indexer.advance(SLICE_MS)) pause(SLICE_MS / 2);
+/**
+ * Rebuilds a session's index from nothing. Stopped halfway, it leaves the session as one whose index is behind. `onSlice` is
+ * called again and again while that lasts.
+ */
+export function reindexSession(store: Store, session: number, onSlice: () => void = () => {}): void {
+  const indexer = restartIndexer(store, session, onSlice);
+  while (!indexer.advance(SLICE_MS)) {
+    onSlice();
+    pause(SLICE_MS / 2);
+  }
 }
 
 /** Forgets a session's index, and begins it anew. */
-export function restartIndexer(store: Store, session: number): Indexer {
-  const forget = store.transaction(() => {
-    store.prepare('DELETE FROM message WHERE session = ?').run(session);
-    store.prepare('UPDATE session SET indexed = 0 WHERE number = ?').run(session);
-  });
-  forget.immediate();
+export function restartIndexer(store: Store, session: number, onSlice: () => void = () => {}): Indexer {
+  forgetIndex(store, session, onSlice);
   const indexer = createIndexer(store, session);
   for (const exchange of closedExchanges(store, session)) indexer.close(exchange);
   return indexer;
+}
+
+const MESSAGES_AT_ONCE = 2048;
+
+/** Takes the messages of a session away, in short transactions: from the first on, the session's index is behind. */
+export function forgetIndex(store: Store, session: number, onSlice: () => void): void {
+  const setBehind = store.prepare('UPDATE session SET indexed = 0 WHERE number = ?');
+  const remove = store.prepare(`DELETE FROM message WHERE session = ? LIMIT ${MESSAGES_AT_ONCE}`);
+  const forgetSome = store.transaction(() => {
+    setBehind.run(session);
+    return remove.run(session).changes;
+  }).immediate;
+  for (let began = performance.now(); forgetSome() === MESSAGES_AT_ONCE; began = performance.now()) {
+    onSlice();
+    pause((performance.now() - began) / 2);
+  }
 }
 
 /** Replaces, because two readers may complete the same index at once. */

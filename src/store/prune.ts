@@ -1,7 +1,7 @@
 /** Deletes sessions for real, at once: for who asks for it. What a recorder does by the way is in upkeep.ts. */
-import { TapedeckError } from '../errors.ts';
 import type { Store } from './open.ts';
 import { pause } from './pause.ts';
+import { finishMaskings, type OnFrames } from './redact-session.ts';
 import { createRemoval, hasRemovals, hideSessions, type Removal } from './removal.ts';
 import {
   type Candidate,
@@ -22,7 +22,7 @@ import {
   scrubStore,
   truncateWal,
 } from './scrub.ts';
-import { createTurn, type Turn } from './turn.ts';
+import { createTurn, type Turn, waitForTurn } from './turn.ts';
 
 /** Sessions by number, or limits: for those in `mayGo` alone, where it is given. */
 export type Selection =
@@ -33,6 +33,8 @@ export type Pruned = Scrubbed & {
   departures: Departure[];
   /** Bytes that stay above the limit, because sessions that are open or kept have them. */
   excessBytes: number;
+  /** Sessions whose redaction had been interrupted, and is finished now. */
+  redacted: string[];
 };
 
 /** Estimates are wrong: so often, sessions are looked for again. */
@@ -40,9 +42,6 @@ const MAX_ROUNDS = 20;
 /** Recorders get the store for a while after each slice, or they would wait for their turn too long. */
 const SLICE_MS = 20;
 const PAUSE_MS = 10;
-/** Another one that prunes in the background is soon through. */
-const TURN_ATTEMPTS = 100;
-const TURN_PAUSE_MS = 100;
 
 /** What would go. */
 export function planPrune(store: Store, selection: Selection): Plan {
@@ -51,10 +50,10 @@ export function planPrune(store: Store, selection: Selection): Plan {
 
 /**
  * Deletes the sessions for good, in short transactions, and gives their space back. `isForced`: rewrites the store even if
- * recorders have to wait. Throws `TapedeckError` `busy` while another process prunes, and SQLite's errors; the store is
+ * recorders have to wait. It finishes what `redact` was interrupted in. Throws `TapedeckError` `busy` while another process prunes, and SQLite's errors; the store is
  * sound then, and the next one goes on.
  */
-export function prune(store: Store, selection: Selection, isForced: boolean): Pruned {
+export function prune(store: Store, selection: Selection, isForced: boolean, onFrames: OnFrames): Pruned {
   const bytesBefore = bytesOnDisk(store);
   const turn = createTurn(store);
   waitForTurn(turn);
@@ -63,9 +62,10 @@ export function prune(store: Store, selection: Selection, isForced: boolean): Pr
     truncateWal(store, 1);
     removeHidden(store, turn);
     const { departures, excessBytes } = removeRounds(store, selection, turn);
+    const redacted = finishMaskings(store, turn, onFrames);
     const needsScrub = departures.length > 0 || isForced || hasScraps(store);
     const { bytesAfter, remains } = needsScrub ? scrubStore(store, { isForced }) : giveBack(store);
-    return { departures, excessBytes, bytesBefore, bytesAfter, remains };
+    return { departures, excessBytes, redacted, bytesBefore, bytesAfter, remains };
   } finally {
     turn.end();
   }
@@ -97,7 +97,7 @@ function removeHidden(store: Store, turn: Turn): void {
   if (!hasRemovals(store)) return;
   const removal = createRemoval(store);
   while (!advanceOnFullDisk(store, removal)) {
-    turn.renew();
+    turn.keep();
     pause(PAUSE_MS);
   }
 }
@@ -120,16 +120,4 @@ function giveBack(store: Store): Scrubbed {
     truncateWal(store);
   }
   return { bytesBefore, bytesAfter: bytesOnDisk(store), remains: [] };
-}
-
-function waitForTurn(turn: Turn): void {
-  for (let attempt = 1; !turn.take(); attempt += 1) {
-    if (attempt === TURN_ATTEMPTS) {
-      throw new TapedeckError(
-        'busy',
-        'Another tapedeck is pruning this store. Wait until it is done, and try again.',
-      );
-    }
-    pause(TURN_PAUSE_MS);
-  }
 }

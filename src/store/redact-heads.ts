@@ -1,24 +1,36 @@
 /** Masking the heads of stored HTTP exchanges after the fact. */
 import type { Redactor } from '../protocol/redact.ts';
-import { eachHttpExchange, type HeaderFields, type HttpExchangeRow } from './http-reader.ts';
+import { type HeaderFields, type HttpExchangeRow, prepareHttpExchangesAfter } from './http-reader.ts';
 import type { Store } from './open.ts';
 
-/** Gives how many exchanges have changed. `isDry`: would have. */
-export function redactHeads(store: Store, session: number, redactor: Redactor, isDry: boolean): number {
+/** The columns of an exchange as they are to be. */
+export type HeadChange = ReturnType<typeof redactExchange> & { number: number };
+
+const EXCHANGES_AT_ONCE = 256;
+
+/** What is to be changed in the heads of a session, some at a time. Between two steps the store may be written. */
+export function* headChanges(store: Store, session: number, redactor: Redactor): Generator<HeadChange[]> {
+  const exchangesAfter = prepareHttpExchangesAfter(store, session, EXCHANGES_AT_ONCE);
+  let some = exchangesAfter(-1);
+  while (some.length > 0) {
+    const changes = some.flatMap((exchange) => {
+      const redacted = redactExchange(exchange, redactor);
+      const isSame = JSON.stringify(redacted) === JSON.stringify(redactExchange(exchange, null));
+      return isSame ? [] : [{ ...redacted, number: exchange.number }];
+    });
+    if (changes.length > 0) yield changes;
+    some = exchangesAfter(some.at(-1)?.number ?? 0);
+  }
+}
+
+/** Puts changed heads in their place, in the transaction at hand. */
+export function prepareHeadChange(store: Store, session: number): (change: HeadChange) => void {
   const put = store.prepare(
     `UPDATE http_exchange SET path = @path, request_headers = @requestHeaders, request_trailers = @requestTrailers,
        response_headers = @responseHeaders, response_trailers = @responseTrailers, informations = @informations,
-       edits = @edits, status_text = @statusText, error = @error WHERE session = @session AND number = @number`,
+       edits = @edits, status_text = @statusText, error = @error WHERE session = ${session} AND number = @number`,
   );
-  let count = 0;
-  // Read before the first is written, as one statement cannot walk over what another changes.
-  for (const exchange of [...eachHttpExchange(store, session)]) {
-    const redacted = redactExchange(exchange, redactor);
-    if (JSON.stringify(redacted) === JSON.stringify(redactExchange(exchange, null))) continue;
-    count += 1;
-    if (!isDry) put.run({ ...redacted, session, number: exchange.number });
-  }
-  return count;
+  return (change) => void put.run(change);
 }
 
 /** The columns that may hold a secret; without a redactor as they are. */

@@ -74,10 +74,14 @@ const OPEN_BRACE = 0x7b;
 const KEY_LINE =
   /^\s*$|[A-Za-z0-9+/=]{16,}\s*$|^(?:\S+\s+)?[A-Za-z0-9+/=]{4,}\s*$|(?:Proc-Type|DEK-Info|Version|Comment): |-----END /;
 
-/** Lines of stdio, in their order: a private key may take many of them. */
-export function createLineRedactor(redactor: Redactor): (frame: Frame) => Frame {
-  const keyLines = new Map<string, number>();
+/** By channel, how many more lines of a private key there may be. */
+export type KeyLines = Map<string, number>;
 
+/** Lines of stdio, in their order: a private key may take many of them. `keyLines` is the state between two lines. */
+export function createLineRedactor(
+  redactor: Redactor,
+  keyLines: KeyLines = new Map(),
+): (frame: Frame) => Frame {
   function goOnInKey(frame: Frame, left: number): Frame {
     const text = frame.payload.toString('latin1');
     keyLines.set(frame.channel, KEY_END.test(text) ? 0 : left - 1);

@@ -267,5 +267,13 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (session, seq),
     FOREIGN KEY (session, seq) REFERENCES frame (session, seq) ON DELETE CASCADE
   ) WITHOUT ROWID;
+
+  -- Sessions that are being masked after the fact: with what, up to which frame, and the state at that place.
+  CREATE TABLE masking (
+    session INTEGER PRIMARY KEY REFERENCES session (number) ON DELETE CASCADE,
+    profile TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    key_lines TEXT NOT NULL
+  );
   `,
 ];

@@ -25,6 +25,8 @@ test('a removed session has no row left in any table, and the others have all of
   const store = openStore(tempStore());
   const [first = 0, second = 0] = plantSessions(store, [1e15, 1e15 + 1], 700);
   store.exec(`INSERT INTO frame_part (session, seq, part, bytes) VALUES (${first}, 1, 1, 'more')`);
+  for (const session of [first, second])
+    store.exec(`INSERT INTO masking (session, profile, seq, key_lines) VALUES (${session}, '{}', 0, '[]')`);
   const { removal: _, ...planted } = rowsOf(store, first);
   for (const [table, rows] of Object.entries(planted)) expect(rows, table).toBeGreaterThan(0);
   const others = rowsOf(store, second);

@@ -119,7 +119,10 @@ test('an index that a recorder left behind is completed when the store is read',
   store.exec('DELETE FROM message WHERE seq > 2; UPDATE session SET indexed = 2');
   store.close();
   const told: string[] = [];
-  const again = openIndexed(db, ({ name }) => told.push(name ?? ''));
+  const again = openIndexed(db, {
+    onIndexing: ({ name }) => void told.push(name ?? ''),
+    onUnmasked: ({ id }) => void told.push(id),
+  });
   expect(told).toEqual(['asking']);
   expect(tableOf(again, 'SELECT * FROM message')).toEqual(before);
   again.close();
