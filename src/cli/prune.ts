@@ -69,7 +69,7 @@ export const pruneCommand: CommandModule<object, Options> = {
     const needsIndex = argv['keep-errors'] || argv.filter !== undefined || argv.keep !== undefined;
     (needsIndex ? openIndexed(path, NOTICES) : openForReading(path)).close();
     const isDry = argv['dry-run'];
-    const store = isDry ? openForReading(path) : openStore(path);
+    const store = isDry ? openForReading(path) : openStore(path, { isPatient: true });
     try {
       const selection = await select(store, argv);
       if (isDry) await writePlan(planPrune(store, selection), bytesOnDisk(store), argv.json);

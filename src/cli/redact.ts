@@ -55,7 +55,7 @@ export const redactCommand: CommandModule<object, Options> = {
     const path = storePath(db);
     // Opened for reading first: a store that is not there must not be made by this command.
     openForReading(path).close();
-    const store = openStore(path);
+    const store = openStore(path, { isPatient: true });
     try {
       const session = findSession(store, reference);
       if (stateOf(session) === 'open' && !isDry) throw stillOpen(session.id);

@@ -20,7 +20,7 @@ export const reindexCommand: CommandModule<object, Options> = {
     const path = storePath(db);
     // Opened for reading first: a store that is not there must not be made by this command.
     openForReading(path).close();
-    const store = openStore(path);
+    const store = openStore(path, { isPatient: true });
     // The recorder of an open session is at work on its index itself.
     const closed = () => [...eachSession(store)].filter((session) => stateOf(session) !== 'open');
     const sessions = reference === undefined ? closed() : [findSession(store, reference)];

@@ -17,6 +17,8 @@ const PAGE_SIZE = 8192;
 /** A writer appends and hardly reads: more than this only makes a recorder larger. */
 const CACHE_KIB = 4096;
 const BUSY_TIMEOUT_MS = 2000;
+/** Who waits for the store has no place in a queue, but tries again and again: beside busy recorders that may take a while. */
+const PATIENT_TIMEOUT_MS = 60_000;
 /** The WAL is carried over into the store when it has grown to this: seldom, because that holds up the writer. */
 export const WAL_MOST_BYTES = 32 * 1024 * 1024;
 /** And is then cut back to this. */
@@ -27,6 +29,8 @@ export type OpenOptions = {
   durable?: boolean;
   /** The WAL is carried over into the store when it has grown to this. */
   walBytes?: number;
+  /** For long work that nobody's traffic waits for: other writers are waited for longer. */
+  isPatient?: boolean;
   migrations?: readonly string[];
 };
 
@@ -38,7 +42,7 @@ export type OpenOptions = {
 export function openStore(file: string, options: OpenOptions = {}): Store {
   assertSqlite();
   createFile(file);
-  const store = new Database(file, { timeout: BUSY_TIMEOUT_MS });
+  const store = new Database(file, { timeout: options.isPatient ? PATIENT_TIMEOUT_MS : BUSY_TIMEOUT_MS });
   try {
     prepare(store, file, options.migrations ?? MIGRATIONS);
     store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
