@@ -4,7 +4,7 @@ import { openStore } from '../../src/store/open.ts';
 import { FAKE_SECRETS, storeHolds } from '../support/secrets.ts';
 import { latestSession, record, tapedeck, tempStore, until } from '../support/tapedeck.ts';
 
-const CALLS = 30_000;
+const CALLS = 20_000;
 const { text: SECRET } = FAKE_SECRETS.find(({ rule }) => rule === 'github-token') ?? { text: '' };
 const ROUNDS = 5;
 
