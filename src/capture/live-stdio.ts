@@ -1,18 +1,16 @@
 /** A live stdio server, started to be talked to by us: one message a line; ended as the specification tells clients. */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 // Tests replace the globals by clocks of their own.
 import { clearTimeout, setTimeout } from 'node:timers';
 import { createLineSplitter, oneLine } from '../protocol/lines.ts';
 import type { Connect, LiveEvents, LiveServer } from '../protocol/live-server.ts';
+import { spawn } from './spawn.ts';
 import { createTerminator } from './terminate.ts';
 
 const LINE_END = Buffer.from('\n');
 /** A process that the server started may keep its stdout open for good. */
 const SILENCE_AFTER_EXIT_MS = 1000;
 const MAX_BYTES = 256 * 1024 * 1024;
-
-/** On Windows `npx` and its like are scripts that only a shell can start: cross-spawn knows how. */
-const start = process.platform === 'win32' ? (await import('cross-spawn')).default : spawn;
 
 /** `onStderr` gets what the server says besides; without `env` it has our environment. */
 export function liveStdio(
@@ -23,7 +21,7 @@ export function liveStdio(
 ): Connect {
   return (events) => {
     try {
-      const child = start(command, args, { stdio: 'pipe', windowsHide: true, env });
+      const child = spawn(command, args, { stdio: 'pipe', windowsHide: true, env });
       return talkTo(child as ChildProcessWithoutNullStreams, command, events, onStderr);
     } catch (error) {
       queueMicrotask(() => events.onClosed(whyNotStarted(command, error as NodeJS.ErrnoException)));

@@ -3,12 +3,13 @@
  * folder and arguments as they are. Bytes are forwarded before anything else happens to them; each chunk is stamped
  * once, here, and shown to `onChunk`.
  */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { Chunk, StdioChannel } from '../protocol/frame.ts';
 import { now } from './clock.ts';
 import { pump } from './pump.ts';
 import { forwardSignals } from './signals.ts';
+import { spawn } from './spawn.ts';
 import { createTerminator } from './terminate.ts';
 
 export type StdioOptions = {
@@ -56,9 +57,6 @@ type Observed = Pick<StdioEnd, 'clientClosedAt' | 'serverClosedAt' | 'wasSignall
 /** A process that the server started may keep its stdout open for good: so long after the last byte we stop waiting. */
 const SILENCE_AFTER_EXIT_MS = 1000;
 
-/** On Windows `npx` and its like are scripts that only a shell can start: cross-spawn knows how. */
-const start = process.platform === 'win32' ? (await import('cross-spawn')).default : spawn;
-
 export function captureStdio(options: StdioOptions): StdioCapture {
   const { isClientGone } = options;
   const child = startServer(options);
@@ -102,7 +100,7 @@ function startServer({
   args,
 }: StdioOptions): ChildProcessWithoutNullStreams | Promise<NodeJS.ErrnoException> {
   try {
-    const child = start(command, args, {
+    const child = spawn(command, args, {
       stdio: 'pipe',
       windowsHide: true,
     }) as ChildProcessWithoutNullStreams;

@@ -55,14 +55,26 @@ function failOrder(
   ]);
 }
 
-export function assertNoMisses(misses: readonly Miss[]): void {
-  if (misses.length === 0) return;
-  const many = misses.length === 1 ? '1 call has' : `${misses.length} calls have`;
-  const reports = misses.slice(0, MAX_LISTED).flatMap(({ report }) => report.split('\n'));
-  fail(`${many} no answer in the recording.`, [
-    ...reports.map((line) => clipped(line, MAX_LINE)),
-    ...andMore(misses.length - MAX_LISTED),
+export function assertNoMisses(misses: readonly Miss[], notices: readonly string[]): void {
+  const told = [...misses.map(({ report }) => report), ...notices];
+  if (told.length === 0) return;
+  const lines = told.slice(0, MAX_LISTED).flatMap((report) => report.split('\n'));
+  fail([...missesOf(misses.length), ...noticesOf(notices.length)].join(' '), [
+    ...lines.map((line) => clipped(line, MAX_LINE)),
+    ...andMore(told.length - MAX_LISTED),
   ]);
+}
+
+function missesOf(count: number): string[] {
+  if (count === 0) return [];
+  return [`${count === 1 ? '1 call has' : `${count} calls have`} no answer in the recording.`];
+}
+
+function noticesOf(count: number): string[] {
+  if (count === 0) return [];
+  return [
+    `${count === 1 ? '1 message of a client is' : `${count} messages of clients are`} not as recorded.`,
+  ];
 }
 
 export function assertAllUsed(unused: readonly RecordedCall[], except: readonly CallName[]): void {

@@ -185,6 +185,11 @@ export type Deck = {
   readonly unused: readonly RecordedCall[];
   /** The calls that had no answer so far, in order. */
   readonly misses: readonly Miss[];
+  /**
+   * What clients of this process did wrong or otherwise than the recorded one, besides calls: malformed messages, other
+   * answers to what the server asks them. A few lines each. Processes by `command` tell it on their stderr.
+   */
+  readonly notices: readonly string[];
   /** There was such a call; with `times`, exactly so many. */
   assertCalled(call: CallName, params?: ExpectedParams, options?: { readonly times?: number }): void;
   /** There was no such call. */
@@ -193,7 +198,7 @@ export type Deck = {
   assertOrder(calls: readonly (CallName | readonly [call: CallName, params: ExpectedParams])[]): void;
   /** Every recorded call was asked for, but for `except`. */
   assertAllUsed(options?: { readonly except?: readonly CallName[] }): void;
-  /** Every call had an answer. */
+  /** Every call had an answer, and there are no `notices`. */
   assertNoMisses(): void;
   /**
    * Closes all transports and ports that came from the deck, ends the real server, and stores what is to be recorded. What

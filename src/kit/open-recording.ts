@@ -3,7 +3,9 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
+import { escapeText } from '../protocol/escape.ts';
 import { type CallLog, createCallLog } from '../replay/call-log.ts';
+import type { Told } from '../replay/live-answer.ts';
 import { createMatching } from '../replay/matching.ts';
 import { createMock } from '../replay/mock.ts';
 import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrder } from './assertions.ts';
@@ -74,8 +76,11 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
   const matching = createMatching(recording, settings);
   const recorded = createRecordedCalls(recording, matching.unplayed());
   const { onMatch, onRefusal } = log;
+  const notices: string[] = [];
+  const onNotice = ({ text }: Told) =>
+    void notices.push(text.trimEnd().split('\n').map(escapeText).join('\n'));
   const doors = createDoors(recording, () =>
-    log.watch(createMock({ recording, matching, speed, onMatch, onRefusal, onNotice() {}, live })),
+    log.watch(createMock({ recording, matching, speed, onMatch, onRefusal, onNotice, live })),
   );
   let closing: Promise<void> | null = null;
   let lastUnused: Deck['unused'] = [];
@@ -109,11 +114,12 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
     get unused() {
       return unused();
     },
+    notices,
     assertCalled: (...[call, params, options]) =>
       assertCalled(sheet.calls(), [call, params], options?.times ?? null),
     assertNotCalled: (call, params) => assertNotCalled(sheet.calls(), [call, params]),
     assertOrder: (calls) => assertOrder(sheet.calls(), calls),
-    assertNoMisses: () => assertNoMisses(sheet.misses()),
+    assertNoMisses: () => assertNoMisses(sheet.misses(), notices),
     assertAllUsed: (options) => assertAllUsed(unused(), options?.except ?? []),
     close,
     [Symbol.asyncDispose]: close,

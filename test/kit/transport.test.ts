@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterEach, expect, test, vi } from 'vitest';
 import { type DeckTransport, type JsonRpcMessage, openRecording } from '../../src/index.ts';
 import { connect, EVERYTHING_STDIO, echo, openDeck } from '../support/kit.ts';
@@ -196,4 +197,21 @@ test('options without sense are refused in words', async () => {
     await expect(open({ speed })).rejects.toThrow(/as the option `speed`/);
   await expect(open({ ignore: ['no path'] })).rejects.toThrow(/--ignore/);
   await expect(open({ ignoreTool: ['echo'] })).rejects.toThrow(/--ignore-tool echo: expected/);
+});
+
+test('another answer to the server’s own question than the recorded one is told, and is no silent success', async () => {
+  const deck = await openDeck(EVERYTHING_STDIO);
+  const client = await connect(deck.transport());
+  client.setRequestHandler(CreateMessageRequestSchema, () => ({
+    role: 'assistant',
+    model: 'none',
+    content: { type: 'text', text: 'Forty-\u001b[31mthree.' },
+  }));
+  const prompt = { prompt: 'The answer?', maxTokens: 20 };
+  await client.callTool({ name: 'trigger-sampling-request', arguments: prompt });
+  expect(deck.misses).toEqual([]);
+  expect(deck.notices).toHaveLength(1);
+  expect(deck.notices[0]).toMatch(/^sampling\/createMessage: the client’s answer is not the recorded one/);
+  expect(deck.notices[0]).toContain('Forty-\\u001b[31mthree.');
+  expect(() => deck.assertNoMisses()).toThrow(/^1 message of a client is not as recorded\.\n/);
 });

@@ -32,6 +32,8 @@ export async function use(path: string | URL): Promise<void> {
   const calls: readonly Call[] = deck.calls;
   const unused: readonly RecordedCall[] = deck.unused;
   const misses: readonly Miss[] = deck.misses;
+  const notices: readonly string[] = deck.notices;
+  void notices;
   const outcome: CallOutcome | undefined = calls[0]?.outcome ?? misses[0]?.call.outcome;
   const name: CallName = 'tools/call echo';
   const params: ExpectedParams = { arguments: { a: unused.length, outcome } };
@@ -107,6 +109,14 @@ test('the types need neither those of Node nor of browsers', async () => {
   const source = `import { openRecording } from 'mcp-tapedeck';\nexport const deck = openRecording('a.ndjson');\n`;
   const options = { module: 'nodenext', moduleResolution: 'nodenext', types: [], lib: ['es2022'] };
   expect(await typeCheck(folder, 'consumer.mts', source, options)).toBe('');
+});
+
+test('the kit can be required from CommonJS', async () => {
+  const folder = installPacked([]);
+  const source = "process.stdout.write(typeof require('mcp-tapedeck').openRecording)";
+  writeFileSync(join(folder, 'consumer.cjs'), source);
+  const { stdout } = await start(process.execPath, [join(folder, 'consumer.cjs')]).ended;
+  expect(stdout.toString()).toBe('function');
 });
 
 test('the examples of the README are typed', async () => {
