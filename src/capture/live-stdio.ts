@@ -4,7 +4,7 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { createLineSplitter, oneLine } from '../protocol/lines.ts';
 import type { Connect, LiveEvents, LiveServer } from '../protocol/live-server.ts';
-import { spawn } from './spawn.ts';
+import { spawn, whyNotStarted } from './spawn.ts';
 import { createTerminator } from './terminate.ts';
 
 const LINE_END = Buffer.from('\n');
@@ -93,12 +93,4 @@ function talkTo(
       await gone;
     },
   };
-}
-
-function whyNotStarted(command: string, { code, message }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT')
-    return `cannot start \`${command}\`: no such command. Is it installed, and on the PATH?`;
-  if (code === 'EACCES')
-    return `cannot start \`${command}\`: it is not an executable file, or access is denied.`;
-  return `cannot start \`${command}\`: ${message}`;
 }

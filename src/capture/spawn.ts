@@ -7,3 +7,12 @@ import { createRequire } from 'node:module';
  */
 export const spawn: typeof nodeSpawn =
   process.platform === 'win32' ? createRequire(import.meta.url)('cross-spawn') : nodeSpawn;
+
+/** `command` with Node's error, in words for its user. */
+export function whyNotStarted(command: string, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT')
+    return `cannot start \`${command}\`: no such command. Is it installed, and on the PATH?`;
+  if (code === 'EACCES')
+    return `cannot start \`${command}\`: it is not an executable file, or access is denied.`;
+  return `cannot start \`${command}\`: ${message}`;
+}

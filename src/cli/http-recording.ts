@@ -5,7 +5,7 @@ import { type HttpRecorder, openHttpRecorder } from '../store/http-recorder.ts';
 import { VERSION } from '../version.ts';
 import type { HttpRecordOptions } from './http-options.ts';
 import { onStopSignals, say } from './listening.ts';
-import { checkRedaction, type RecordOptions } from './record-options.ts';
+import { checkRedaction, type RecordOptions, troubleText } from './record-options.ts';
 
 export type HttpRecording = {
   capture: HttpCapture;
@@ -52,16 +52,9 @@ export async function startHttpRecording(
 }
 
 function openRecorder(options: RecordOptions, upstream: URL, onFailure: () => void): HttpRecorder {
-  const { file, durable, isStrict, maxFrameBytes, maxQueueBytes, retention, redaction, name, labels } =
-    options;
+  const { name, labels, ...recording } = options;
   return openHttpRecorder({
-    file,
-    durable,
-    isStrict,
-    maxQueueBytes,
-    maxFrameBytes,
-    retention,
-    redaction,
+    ...recording,
     session: {
       name,
       labels,
@@ -77,10 +70,8 @@ function openRecorder(options: RecordOptions, upstream: URL, onFailure: () => vo
     },
     onNotice: say,
     onTrouble(text) {
-      say(
-        `${text}. ${isStrict ? 'Stopping, because of --strict.' : 'Traffic goes on; what cannot be recorded is counted.'}`,
-      );
-      if (isStrict) onFailure();
+      say(troubleText(text, recording.isStrict));
+      if (recording.isStrict) onFailure();
     },
   });
 }

@@ -158,3 +158,8 @@ function readLabel(label: string): [string, string] {
   }
   return [label.slice(0, at), label.slice(at + 1)];
 }
+
+/** What is said when recording has trouble. */
+export function troubleText(text: string, isStrict: boolean): string {
+  return `${text}. ${isStrict ? 'Stopping, because of --strict.' : 'Traffic goes on; what cannot be recorded is counted.'}`;
+}

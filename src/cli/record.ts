@@ -2,18 +2,19 @@
 import { now } from '../capture/clock.ts';
 import { openStderr, openStdin, openStdout } from '../capture/own-streams.ts';
 import { dieBy } from '../capture/signals.ts';
+import { whyNotStarted } from '../capture/spawn.ts';
 import { captureStdio, type StdioEnd } from '../capture/stdio.ts';
 import { commandLine } from '../protocol/command-line.ts';
 import { openRecorder, type Recorder } from '../store/recorder.ts';
 import type { EndReason } from '../store/session-writer.ts';
 import { VERSION } from '../version.ts';
-import { checkRedaction, type RecordCommand } from './record-options.ts';
+import { checkRedaction, type RecordCommand, troubleText } from './record-options.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
-  const { file, durable, isStrict, maxFrameBytes, maxQueueBytes, retention, redaction, name, labels } =
-    options;
-  await checkRedaction(redaction);
+  const { name, labels, ...recording } = options;
+  const { isStrict } = recording;
+  await checkRedaction(recording.redaction);
   let onWriterRuns = () => {};
   const writerRuns = new Promise<void>((resolve) => {
     onWriterRuns = resolve;
@@ -27,13 +28,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
 
   const open = () =>
     openRecorder({
-      file,
-      durable,
-      isStrict,
-      maxQueueBytes,
-      maxFrameBytes,
-      retention,
-      redaction,
+      ...recording,
       session: {
         name,
         labels,
@@ -50,9 +45,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
       onNotice: say,
       onTrouble(text) {
         hasStopped = isStrict;
-        say(
-          `${text}. ${isStrict ? 'Stopping, because of --strict.' : 'Traffic goes on; what cannot be recorded is counted.'}`,
-        );
+        say(troubleText(text, isStrict));
         if (isStrict) stopServer();
       },
     });
@@ -75,7 +68,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   void recorder.opened.then(onWriterRuns);
   if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
   const end = await capture.end;
-  if (end.spawnError !== null) say(spawnHelp(command, end.spawnError));
+  if (end.spawnError !== null) say(whyNotStarted(command, end.spawnError));
   await recorder.close({ ...end, reason: hasStopped ? 'stopped' : reasonOf(end) });
   if (hasStopped) leave(1);
   else if (end.signal !== null) dieBy(end.signal);
@@ -100,12 +93,4 @@ function reasonOf(end: StdioEnd): EndReason {
   if (end.spawnError !== null) return 'not-started';
   if (end.wasSignalled) return 'signalled';
   return end.clientClosedAt !== null ? 'client-closed' : 'server-exited';
-}
-
-function spawnHelp(command: string, { code, message }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT')
-    return `cannot start \`${command}\`: no such command. Is it installed, and on the PATH?`;
-  if (code === 'EACCES')
-    return `cannot start \`${command}\`: it is not an executable file, or access is denied.`;
-  return `cannot start \`${command}\`: ${message}`;
 }
