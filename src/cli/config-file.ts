@@ -63,7 +63,8 @@ function leavesOf(object: Node, prefix: string, fail: (offset: number, words: st
     if (seen.has(name)) fail(property.offset, `\`${name}\` stands here twice.`);
     seen.add(name);
     const isGroup = Object.keys(KEYS).some((known) => known.startsWith(`${name}.`));
-    if (!isGroup) return KEYS[name] === undefined ? fail(property.offset, unknownKey(name)) : { name, node };
+    if (!isGroup)
+      return !Object.hasOwn(KEYS, name) ? fail(property.offset, unknownKey(name)) : { name, node };
     if (node.type !== 'object') fail(node.offset, `Expected an object for \`${name}\`, { … }.`);
     return leavesOf(node, `${name}.`, fail);
   });

@@ -33,13 +33,15 @@ const FOREIGN: Readonly<Record<string, string>> = {
   '=!': '`!=`',
   '!': '`!=`',
 };
-const FOREIGN_WORDS: Readonly<Record<string, string>> = {
-  '&&': 'a space, or `and`',
-  '&': 'a space, or `and`',
-  '||': '`or`',
-  '|': '`or`',
-  '!': '`not`',
-};
+const FOREIGN_WORDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '&&': 'a space, or `and`',
+    '&': 'a space, or `and`',
+    '||': '`or`',
+    '|': '`or`',
+    '!': '`not`',
+  }),
+);
 const OPERATOR_LIKE = /[=!~<>]+/y;
 
 /** Throws `TapedeckError` `usage` with the column of what cannot be read. */
@@ -185,7 +187,7 @@ function wordAt(filter: string, at: number): Read<Token> {
 }
 
 function refuseForeign(word: string, column: number): void {
-  const instead = FOREIGN_WORDS[word];
+  const instead = FOREIGN_WORDS.get(word);
   if (instead !== undefined) throw filterError('a term', column, word, `Write ${instead}.`);
   if (/^[=!~<>]/.test(word)) throw filterError('a field', column, word, 'Quote it to look for it as a text.');
   const [, field = '', value = ''] = /^([a-z]+):(.*)$/.exec(word) ?? [];

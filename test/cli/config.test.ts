@@ -231,6 +231,7 @@ test.each([
   ['{ "db": "a", "db": "b" }', /:1:14: `db` stands here twice/],
   ['{ "db": "a"', /:1:12: not valid JSON: close brace expected/],
   ['[]', /:1:1: Expected an object/],
+  ['{ "constructor": 1 }', /:1:3: Unknown key `constructor`/],
   ['{ "\\u001b[2J": 1 }', /Unknown key `\\x1b\[2J`/],
 ])('%j is refused with its place', async (text, message) => {
   const at = place();

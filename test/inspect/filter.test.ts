@@ -93,6 +93,13 @@ test.each([
   expect(() => parseFilter(text, 0)).toThrow(expect.objectContaining({ code: 'usage' }));
 });
 
+test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])(
+  '%s is a word like any other',
+  (word) => {
+    expect(shape(word)).toBe(`text~${word}`);
+  },
+);
+
 test('what a refusal quotes cannot harm a terminal', () => {
   expect(() => parseFilter('kind=\u001b[31m', 0)).toThrow(/`\\x1b\[31m`/);
 });

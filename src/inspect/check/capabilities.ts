@@ -4,35 +4,41 @@ import type { Report } from './rules.ts';
 import { type Inspector, isObject, type Json, methodOf, resultOf, type Seen } from './seen.ts';
 
 /** What a client may ask for only if the server declared it: by method, the capability as a path. */
-const OF_SERVER: Readonly<Record<string, string>> = {
-  'tools/list': 'tools',
-  'tools/call': 'tools',
-  'resources/list': 'resources',
-  'resources/templates/list': 'resources',
-  'resources/read': 'resources',
-  'resources/subscribe': 'resources.subscribe',
-  'resources/unsubscribe': 'resources.subscribe',
-  'prompts/list': 'prompts',
-  'prompts/get': 'prompts',
-  'logging/setLevel': 'logging',
-  'completion/complete': 'completions',
-};
+const OF_SERVER: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'tools/list': 'tools',
+    'tools/call': 'tools',
+    'resources/list': 'resources',
+    'resources/templates/list': 'resources',
+    'resources/read': 'resources',
+    'resources/subscribe': 'resources.subscribe',
+    'resources/unsubscribe': 'resources.subscribe',
+    'prompts/list': 'prompts',
+    'prompts/get': 'prompts',
+    'logging/setLevel': 'logging',
+    'completion/complete': 'completions',
+  }),
+);
 
-const OF_CLIENT: Readonly<Record<string, string>> = {
-  'sampling/createMessage': 'sampling',
-  'roots/list': 'roots',
-  'elicitation/create': 'elicitation',
-};
+const OF_CLIENT: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'sampling/createMessage': 'sampling',
+    'roots/list': 'roots',
+    'elicitation/create': 'elicitation',
+  }),
+);
 
 /** Notifications of which the sender must have declared the capability. */
-const OF_SENDER: Readonly<Record<string, string>> = {
-  'notifications/message': 'logging',
-  'notifications/tools/list_changed': 'tools.listChanged',
-  'notifications/prompts/list_changed': 'prompts.listChanged',
-  'notifications/resources/list_changed': 'resources.listChanged',
-  'notifications/resources/updated': 'resources.subscribe',
-  'notifications/roots/list_changed': 'roots.listChanged',
-};
+const OF_SENDER: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'notifications/message': 'logging',
+    'notifications/tools/list_changed': 'tools.listChanged',
+    'notifications/prompts/list_changed': 'prompts.listChanged',
+    'notifications/resources/list_changed': 'resources.listChanged',
+    'notifications/resources/updated': 'resources.subscribe',
+    'notifications/roots/list_changed': 'roots.listChanged',
+  }),
+);
 
 /** Capabilities that came later than what they stand for. */
 const SINCE: Readonly<Record<string, string>> = { completions: '2025-03-26' };
@@ -53,11 +59,11 @@ export function inspectCapabilities(report: Report): Inspector {
   function call(seen: Seen, method: string): void {
     const isRequest = seen.message.kind === 'request';
     if (isRequest && seen.side === 'client')
-      need('capability-server', seen, 'server', OF_SERVER[method], method);
+      need('capability-server', seen, 'server', OF_SERVER.get(method), method);
     if (isRequest && seen.side === 'server')
-      need('capability-client', seen, 'client', OF_CLIENT[method], method);
+      need('capability-client', seen, 'client', OF_CLIENT.get(method), method);
     if (!isRequest && seen.message.details.subscription === null)
-      need('capability-notification', seen, seen.side, OF_SENDER[method], method);
+      need('capability-notification', seen, seen.side, OF_SENDER.get(method), method);
   }
 
   function need(
@@ -87,7 +93,7 @@ export function inspectCapabilities(report: Report): Inspector {
     if (!isObject(capabilities) || !isObject(requests)) return;
     for (const input of Object.values(requests)) {
       const method = isObject(input) && typeof input['method'] === 'string' ? input['method'] : '';
-      const capability = OF_CLIENT[method];
+      const capability = OF_CLIENT.get(method);
       if (capability !== undefined && !has(capabilities, capability))
         report(
           'capability-client',

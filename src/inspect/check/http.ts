@@ -3,12 +3,8 @@ import { createRecent } from './recent.ts';
 import type { Report } from './rules.ts';
 import { type Inspector, methodOf, type Seen, type SeenExchange, type SessionFacts } from './seen.ts';
 
-/** Where `Mcp-Name` comes from. */
-const NAMED_BY: Readonly<Record<string, string>> = {
-  'tools/call': 'name',
-  'prompts/get': 'name',
-  'resources/read': 'uri',
-};
+/** Requests with a `Mcp-Name`. */
+const NAMED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 /** Errors that come with a status of their own in 2026-07-28, by code. */
 const STATUS_OF: Readonly<Record<number, number>> = { '-32601': 404, '-32020': 400, '-32022': 400 };
@@ -67,7 +63,7 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
     header('version-header', 'mcp-protocol-version', protocolVersion ?? '', http, first);
     const method = methodOf(first);
     if (method !== null) header('method-header', 'mcp-method', method, http, first);
-    if (method !== null && NAMED_BY[method] !== undefined && target !== null)
+    if (method !== null && NAMED.has(method) && target !== null)
       header('name-header', 'mcp-name', target, http, first);
   }
 

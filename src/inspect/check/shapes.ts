@@ -23,7 +23,7 @@ export function inspectShapes(report: Report): Inspector {
   }
 
   function call(seen: Seen, method: string): void {
-    const shape = PARAMS[method];
+    const shape = PARAMS.get(method);
     if (shape !== undefined) members('params-shape', seen, `${method} params`, shape, seen.params ?? {});
     if (method === 'notifications/message' || method === 'logging/setLevel')
       level(seen, seen.params?.['level']);
@@ -43,7 +43,7 @@ export function inspectShapes(report: Report): Inspector {
     const { resultType: type } = result;
     // A task or a request for input stands in the place of the answer.
     const isWhole = !seen.message.details.beginsTask && (type === undefined || type === 'complete');
-    const shape = RESULTS[method];
+    const shape = RESULTS.get(method);
     if (isWhole && shape !== undefined) members('result-shape', seen, `${method} result`, shape, result);
     if (isWhole && method === 'roots/list') roots(seen, result['roots']);
     const own = Object.keys(result).filter((name) => name !== '_meta');

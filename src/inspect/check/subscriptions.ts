@@ -7,11 +7,13 @@ const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 /** What must be asked for to get a notification. */
-const FILTER_OF: Readonly<Record<string, string>> = {
-  'notifications/tools/list_changed': 'toolsListChanged',
-  'notifications/prompts/list_changed': 'promptsListChanged',
-  'notifications/resources/list_changed': 'resourcesListChanged',
-};
+const FILTER_OF: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'notifications/tools/list_changed': 'toolsListChanged',
+    'notifications/prompts/list_changed': 'promptsListChanged',
+    'notifications/resources/list_changed': 'resourcesListChanged',
+  }),
+);
 
 type Subscription = { filter: Json; isAcknowledged: boolean };
 
@@ -54,7 +56,7 @@ export function inspectSubscriptions(report: Report): Inspector {
   }
 
   function wanted(seen: Seen, method: string, filter: Json): void {
-    const name = FILTER_OF[method];
+    const name = FILTER_OF.get(method);
     if (name !== undefined && filter[name] !== true)
       report('subscription-type', 'server', seen, `\`${name}\` to be asked for`, method);
     const uris = filter['resourceSubscriptions'];

@@ -4,7 +4,7 @@ import { createSchemas } from '../../../dist/inspect/check/schemas.js';
 import { RULE_IDS, RULES, type RuleId } from '../../../src/inspect/check/rules.ts';
 import { BASE_CASES } from './cases-base.ts';
 import { FEATURE_CASES } from './cases-features.ts';
-import { ask, client, findingsOf, give, hello, server } from './session.ts';
+import { ask, client, findingsOf, give, HTTP, hello, modern, note, post, server } from './session.ts';
 
 const CASES = { ...BASE_CASES, ...FEATURE_CASES };
 const schemas = createSchemas();
@@ -39,6 +39,25 @@ test("a question of the server is the client's to answer, unless it came as the 
   const ignored = findingsOf({ steps: [...start, asked, client(ask(2, 'ping')), server(give(2))] }, schemas);
   expect(left).toEqual([]);
   expect(ignored.map(({ rule, side }) => [rule, side])).toEqual([['unanswered', 'client']]);
+});
+
+test('names that every object of JavaScript has are names like any other', () => {
+  const names = ['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'];
+  const asked = names.flatMap((name) => [
+    client(ask(name, name, { name })),
+    server(give(name, { name })),
+    server(ask(name, name)),
+    client(give(name)),
+    server(note(name)),
+  ]);
+  const all = { steps: [...hello('2025-11-25', { roots: {} }), ...asked] };
+  expect(findingsOf(all, schemas)).toEqual([]);
+  const modernNames = names.flatMap((name, i) =>
+    post(i, ask(i, name, { name, _meta: modern() }), [give(i, { resultType: 'complete' })], {
+      request: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': name },
+    }),
+  );
+  expect(findingsOf({ steps: modernNames, facts: HTTP }, schemas)).toEqual([]);
 });
 
 test('a schema that would take forever is left alone after a bounded time, and the rest is checked', async () => {
