@@ -1,6 +1,6 @@
 import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../errors.ts';
-import { type Checked, junitText, sarifText } from '../inspect/check/check-files.ts';
+import { type Checked, junitReport, sarifText } from '../inspect/check/check-files.ts';
 import { checkSession, isWhole } from '../inspect/check/check-session.ts';
 import {
   findingLine,
@@ -99,12 +99,13 @@ export const checkCommand: CommandModule<object, Options> = {
       checked.push(await checkOne(recording, { ...options, filter }, schemas));
     await schemas.close();
     if (options.sarif !== undefined) writeReport(options.sarif, sarifText(checked, VERSION));
-    if (options.junit !== undefined) writeReport(options.junit, junitText(checked));
+    if (options.junit !== undefined) writeReport(options.junit, junitReport(checked, VERSION));
     if (checked.some(({ tallies }) => tallies.length > 0)) process.exitCode = 1;
   },
 };
 
 async function checkOne(recording: string, options: CheckOptions, schemas: Schemas): Promise<Checked> {
+  const at = Date.now();
   const source = await openSource(recording, options.db);
   const { session } = source;
   const file = recording.endsWith('.ndjson') ? recording : null;
@@ -120,7 +121,7 @@ async function checkOne(recording: string, options: CheckOptions, schemas: Schem
     await writeOutput(withLineEnds(humanLines(session, name, tallies)));
   }
   source.close();
-  return { name, sessionId: session.id, file, tallies };
+  return { name, sessionId: session.id, file, at, seconds: (Date.now() - at) / 1000, tallies };
 }
 
 function* wanted(

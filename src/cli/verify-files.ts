@@ -1,41 +1,34 @@
 /** The reports of verification that other programs show: JUnit's XML, and Markdown for a pull request. */
 
-import { xml } from '../inspect/xml.ts';
+import { type JunitCase, junitText } from '../inspect/junit.ts';
 import { escapeText } from '../protocol/escape.ts';
 import type { Checked } from '../replay/verify-check.ts';
 import type { Verification } from '../replay/verify-run.ts';
 import type { ToolChange } from '../replay/verify-tools.ts';
+import { VERSION } from '../version.ts';
 import { checkedLines, nameOf, summaryLine, summaryOf, toolLines } from './verify-report.ts';
 
-export function junitText(name: string, { checked, tools }: Verification): string {
-  const failed = checked.filter(({ verdict }) => verdict === 'drift').length + tools.length;
-  const skipped = checked.filter(isLeftOut).length;
-  const count = checked.length + tools.length;
-  const attributes = `name="${xml(name)}" tests="${count}" failures="${failed}" errors="0" skipped="${skipped}"`;
-  return [
-    '<?xml version="1.0" encoding="UTF-8"?>',
-    '<testsuites>',
-    `<testsuite ${attributes}>`,
-    ...checked.map(checkedCase),
-    ...tools.map(toolCase),
-    '</testsuite>',
-    '</testsuites>',
-    '',
-  ].join('\n');
+export function junitReport(name: string, { checked, tools }: Verification, at: number): string {
+  const cases = [...checked.map(checkedCase), ...tools.map(toolCase)];
+  const seconds = cases.reduce((sum, one) => sum + one.seconds, 0);
+  return junitText([{ name, at, seconds, cases }], VERSION);
 }
 
-function checkedCase(check: Checked, i: number): string {
-  const head = `<testcase classname="exchange" name="${i + 1}. ${xml(nameOf(check))}" time="${((check.milliseconds ?? 0) / 1000).toFixed(3)}"`;
-  if (check.verdict === 'equal') return `${head}/>`;
-  const why = xml(check.why ?? '');
-  if (isLeftOut(check)) return `${head}><skipped message="${why}"/></testcase>`;
-  return `${head}><failure message="${why}">${xml(checkedLines(check).join('\n'))}</failure></testcase>`;
+function checkedCase(check: Checked, i: number): JunitCase {
+  const seconds = (check.milliseconds ?? 0) / 1000;
+  const head = { classname: 'exchange', name: `${i + 1}. ${nameOf(check)}`, seconds };
+  if (check.verdict === 'equal') return { ...head, outcome: { kind: 'passed' } };
+  const message = check.why ?? '';
+  if (isLeftOut(check)) return { ...head, outcome: { kind: 'skipped', text: message } };
+  const text = checkedLines(check).join('\n');
+  return { ...head, outcome: { kind: 'failed', type: check.verdict, message, text } };
 }
 
-function toolCase(change: ToolChange): string {
+function toolCase(change: ToolChange): JunitCase {
   const message = `${change.change}, ${change.breaking.length > 0 ? 'breaking' : 'not breaking'}`;
-  const text = xml(toolLines(change).join('\n'));
-  return `<testcase classname="tool" name="${xml(change.tool)}"><failure message="${message}">${text}</failure></testcase>`;
+  const text = toolLines(change).join('\n');
+  const outcome = { kind: 'failed', type: change.change, message, text } as const;
+  return { classname: 'tool', name: change.tool, seconds: 0, outcome };
 }
 
 function isLeftOut({ verdict }: Checked): boolean {

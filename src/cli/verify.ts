@@ -13,7 +13,7 @@ import { HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
 import { writeReport } from './report-file.ts';
 import { DB_OPTION, JSON_OPTION } from './shared-options.ts';
 import { openSource, RECORDING } from './source.ts';
-import { junitText, markdownText } from './verify-files.ts';
+import { junitReport, markdownText } from './verify-files.ts';
 import {
   checkedJson,
   checkedLines,
@@ -109,12 +109,13 @@ export const verifyCommand: CommandModule<object, Options> = {
     const { store, session, keyStores, close } = await openSource(argv.recording, argv.db);
     const recording = openRecording(store, session, keyStores);
     checkNames(recording, [...argv.only, ...argv.skip.filter((name) => !isNews(name))]);
+    const at = Date.now();
     const verification = await verify(recording, connect, options).catch((error) => {
       throw error instanceof NoServer
         ? new TapedeckError('usage', escapeText(error.message), { cause: error })
         : error;
     });
-    report(verification, argv);
+    report(verification, argv, at);
     close();
     process.exitCode = summaryOf(verification).isEqual ? 0 : 1;
   },
@@ -171,12 +172,12 @@ function checkNames({ script, load, read }: Recording, names: readonly string[])
   throw new TapedeckError('usage', `The recording has no method or tool \`${unknown}\`. It has: ${all}.`);
 }
 
-function report(verification: Verification, { recording, json, junit, markdown }: Options): void {
+function report(verification: Verification, { recording, json, junit, markdown }: Options, at: number): void {
   const { tools } = verification;
   const summary = summaryOf(verification);
   print(tools.flatMap((change) => (json ? [toolJson(change)] : toolLines(change))));
   print([json ? summaryJson(summary) : summaryLine(summary)]);
-  if (junit !== undefined) writeReport(junit, junitText(recording, verification));
+  if (junit !== undefined) writeReport(junit, junitReport(recording, verification, at));
   if (markdown !== undefined) writeReport(markdown, markdownText(recording, verification));
 }
 

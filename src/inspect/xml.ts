@@ -9,8 +9,11 @@ const ENTITIES: Record<string, string> = {
   "'": '&apos;',
 };
 
-/** For element content and attributes. Control characters are escaped as for a terminal: XML cannot hold them. Line ends are ours. */
+/** For element content and attributes. What XML cannot hold is escaped as for a terminal. Line ends are ours. */
 export function xml(text: string): string {
   const lines = text.split('\n').map(escapeText);
-  return lines.join('\n').replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+  return lines
+    .join('\n')
+    .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+    .replace(/[\ufffe\uffff]/g, (character) => `\\u{${character.charCodeAt(0).toString(16)}}`);
 }

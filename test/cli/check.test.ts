@@ -97,7 +97,7 @@ test('SARIF and JUnit hold the findings of all sessions that were checked', asyn
   const xml = readFileSync(junit, 'utf8');
   expect(xml.match(/<testsuite /g)).toHaveLength(2);
   expect(xml.match(/<failure /g)).toHaveLength(2);
-  expect(xml).toMatch(/<testsuite name="[^"]+" tests="\d+" failures="1" errors="0" skipped="0">/);
+  expect(xml).toMatch(/<testsuite name="[^"]+" tests="\d+" failures="1" errors="0" skipped="0" /);
   expect(xml.match(/<testcase /g)).toHaveLength(2 * RULE_IDS.length);
 });
 

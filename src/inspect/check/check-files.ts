@@ -1,10 +1,11 @@
 /** Findings for other programs: SARIF 2.1.0 (OASIS), and JUnit's XML with a test case a rule. */
 
+import { sep } from 'node:path';
 import type { Log, Result } from 'sarif';
 import { escapeText } from '../../protocol/escape.ts';
-import { xml } from '../xml.ts';
+import { type JunitCase, type JunitSuite, junitText } from '../junit.ts';
 import { placeLine, sentenceOf, type Tally, whereOf } from './report.ts';
-import { type Finding, RULE_IDS, RULES } from './rules.ts';
+import { type Finding, RULE_IDS, RULES, type RuleId } from './rules.ts';
 
 const LEVELS = { error: 'error', warning: 'warning', note: 'note' } as const;
 
@@ -14,6 +15,9 @@ export type Checked = {
   sessionId: string;
   /** The text recording that was checked, if it was one. */
   file: string | null;
+  /** When the check of it began, in milliseconds since the Unix epoch, and how long it took. */
+  at: number;
+  seconds: number;
   tallies: readonly Tally[];
 };
 
@@ -41,7 +45,7 @@ function resultOf({ sessionId, file }: Checked): (finding: Finding) => Result {
     message: { text: escapeText(`The ${finding.side}: ${sentenceOf(finding)}.`) },
     locations: [
       {
-        ...(file === null ? {} : { physicalLocation: { artifactLocation: { uri: encodeURI(file) } } }),
+        ...(file === null ? {} : { physicalLocation: { artifactLocation: { uri: uriOf(file) } } }),
         logicalLocations: [
           { name: whereOf(finding), fullyQualifiedName: `${sessionId}/${whereOf(finding)}`, kind: 'element' },
         ],
@@ -50,26 +54,26 @@ function resultOf({ sessionId, file }: Checked): (finding: Finding) => Result {
   });
 }
 
-/** A suite a session, a case a rule. */
-export function junitText(checked: readonly Checked[]): string {
-  return [
-    '<?xml version="1.0" encoding="UTF-8"?>',
-    '<testsuites>',
-    ...checked.flatMap(suiteLines),
-    '</testsuites>',
-    '',
-  ].join('\n');
+/** As a reference: relative to where the check ran, or absolute. */
+function uriOf(file: string): string {
+  return file.split(sep).map(encodeURIComponent).join('/');
 }
 
-function suiteLines({ name, tallies }: Checked): string[] {
+/** A suite a session, a case a rule. */
+export function junitReport(checked: readonly Checked[], version: string): string {
+  return junitText(checked.map(suiteOf), version);
+}
+
+function suiteOf({ name, at, seconds, tallies }: Checked): JunitSuite {
   const byRule = new Map(tallies.map((one) => [one.rule, one]));
-  const cases = RULE_IDS.map((rule) => {
-    const head = `<testcase classname="${RULES[rule].severity}" name="${rule}"`;
-    const found = byRule.get(rule);
-    if (found === undefined) return `${head}/>`;
-    const text = [...found.first.map(placeLine), RULES[rule].url].join('\n');
-    return `${head}><failure message="${xml(`${RULES[rule].text} ${found.count} found.`)}">${xml(text)}</failure></testcase>`;
-  });
-  const attributes = `tests="${RULE_IDS.length}" failures="${tallies.length}" errors="0" skipped="0"`;
-  return [`<testsuite name="${xml(name)}" ${attributes}>`, ...cases, '</testsuite>'];
+  return { name, at, seconds, cases: RULE_IDS.map((rule) => caseOf(rule, byRule.get(rule))) };
+}
+
+function caseOf(rule: RuleId, found: Tally | undefined): JunitCase {
+  const { severity, text, url } = RULES[rule];
+  const head = { classname: severity, name: rule, seconds: 0 };
+  if (found === undefined) return { ...head, outcome: { kind: 'passed' } };
+  const message = `${text} ${found.count} found.`;
+  const places = [...found.first.map(placeLine), url].join('\n');
+  return { ...head, outcome: { kind: 'failed', type: severity, message, text: places } };
 }
