@@ -1,14 +1,19 @@
 /**
- * What a request was, by the attributes of the semantic conventions for MCP (open-telemetry/semantic-conventions-genai,
+ * What a request or a notification was, by the attributes of the semantic conventions for MCP (open-telemetry/semantic-conventions-genai,
  * `docs/gen-ai/mcp.md`, state "Development"). Names with `tapedeck.` are ours: the conventions have none for them.
  */
-import type { ExchangeRow } from '../store/exchange-reader.ts';
+import type { ExchangeRow, NotificationRow } from '../store/exchange-reader.ts';
 import type { SessionRow } from '../store/reader.ts';
 import type { Facts } from './otlp-values.ts';
 
 export const SCHEMA_URL = 'https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev';
 
-const RESOURCE_METHODS = new Set(['resources/read', 'resources/subscribe', 'resources/unsubscribe']);
+const RESOURCE_METHODS = new Set([
+  'resources/read',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  'notifications/resources/updated',
+]);
 
 /** Who sent: the service that the conventions' client span is of. */
 export function resourceFacts(session: SessionRow, asker: ExchangeRow['askedBy']): Facts {
@@ -59,7 +64,15 @@ export function operationFacts({ method, target, outcome, errorCode }: ExchangeR
   };
 }
 
-export function resourceUri({ method, target }: ExchangeRow): string | null {
+/** A notification fails only where the HTTP status refuses it; the conventions name errors by what there is. */
+export function notificationFacts({ method }: NotificationRow, status: number | null): Facts {
+  return {
+    'mcp.method.name': method,
+    'error.type': status === null || status < 400 ? null : String(status),
+  };
+}
+
+export function resourceUri({ method, target }: Pick<ExchangeRow, 'method' | 'target'>): string | null {
   return RESOURCE_METHODS.has(method) ? target : null;
 }
 

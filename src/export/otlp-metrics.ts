@@ -1,4 +1,4 @@
-/** How long requests and the session took, as the histograms of the semantic conventions for MCP, in seconds. */
+/** How long requests, notifications and the session took, as the histograms of the semantic conventions for MCP, in seconds. */
 import type { SessionRow } from '../store/reader.ts';
 import { networkFacts, serverFacts } from './otlp-facts.ts';
 import { type Attribute, attributesOf, type Facts, nanoseconds } from './otlp-values.ts';
@@ -72,7 +72,8 @@ export function createDurations(startedAt: number, endedAt: number): Durations {
 
 /** Empty where nothing was answered. */
 export function operationMetrics(durations: Durations): Metric[] {
-  const description = 'The duration of a request, from who sent it to who got its answer.';
+  const description =
+    'The duration of a request or notification, from when it was sent to its answer or ack.';
   return histogram('mcp.client.operation.duration', description, durations.points());
 }
 

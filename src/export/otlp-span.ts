@@ -1,17 +1,25 @@
-/** One request and its answer as a span of who asked: a sibling of the spans that client and server may have sent themselves. */
+/**
+ * Requests and notifications as spans of who sent them: siblings of the spans that client and server may have sent
+ * themselves. A request's span ends with its answer, a notification's with the status that accepts it over HTTP; over a
+ * stream nothing does, and it takes no time.
+ */
 import { createHash } from 'node:crypto';
-import { jsonOf, messagesOf } from '../protocol/conversation.ts';
-import { sourceText, stringText } from '../protocol/json.ts';
-import { findMember } from '../protocol/json-member.ts';
-import { bodyText } from '../protocol/label.ts';
 import type { Message } from '../protocol/message.ts';
-import type { ExchangeRow } from '../store/exchange-reader.ts';
-import { prepareHttpExchange } from '../store/http-reader.ts';
+import type { ExchangeRow, NotificationRow } from '../store/exchange-reader.ts';
+import { type HttpExchangeRow, prepareHttpExchange } from '../store/http-reader.ts';
 import type { Store } from '../store/open.ts';
-import { prepareFramesAfter, type SessionRow } from '../store/reader.ts';
+import type { SessionRow } from '../store/reader.ts';
 import { headerOf } from './http-text.ts';
-import { networkFacts, operationFacts, resourceUri, serverFacts, spanName } from './otlp-facts.ts';
-import { readTraceparent } from './otlp-trace-context.ts';
+import { type BodyOf, memberOf, prepareBody, textOf } from './otlp-body.ts';
+import {
+  networkFacts,
+  notificationFacts,
+  operationFacts,
+  resourceUri,
+  serverFacts,
+  spanName,
+} from './otlp-facts.ts';
+import { readTraceparent, type TraceContext } from './otlp-trace-context.ts';
 import { type Attribute, attributesOf, type Facts, nanoseconds } from './otlp-values.ts';
 
 const CLIENT = 3;
@@ -31,107 +39,152 @@ export type Span = {
   status: { code?: typeof ERROR; message?: string };
 };
 
-/** What a span needs of a request beside its row. */
-export type Called = { httpVersion: string | null; span: Span };
+/** A span, and how long it took by which attributes of metrics; null where nothing told its end. */
+export type Told = { span: Span; facts: Facts; duration: number | null };
+
+export type Spans = {
+  ofRequest(row: ExchangeRow): Told;
+  ofNotification(row: NotificationRow): Told;
+};
 
 /** `withArguments`: with what tools were called with and gave back, which may be personal. */
-export function prepareSpan(
-  store: Store,
-  session: SessionRow,
-  withArguments: boolean,
-): (row: ExchangeRow) => Called {
+export function prepareSpans(store: Store, session: SessionRow, withArguments: boolean): Spans {
   const bodyOf = prepareBody(store, session.number);
-  const httpOf = prepareHttpExchange(store, session.number);
-  return (row) => {
-    const asked = bodyOf(row.requestSeq, row.id, 'request');
-    const http = row.http === null ? undefined : httpOf(row.http);
-    const httpVersion = http?.version ?? null;
-    const parent = readTraceparent(text(asked, '_meta', 'traceparent'));
-    const link = readTraceparent(headerOf(http?.requestHeaders ?? [], 'traceparent'));
-    const state = text(asked, '_meta', 'tracestate');
+  const exchangeOf = prepareHttpExchange(store, session.number);
+  const httpOf = (number: number | null) => (number === null ? undefined : exchangeOf(number));
+
+  function ofRequest(row: ExchangeRow): Told {
+    const asked = bodyOf(row.requestSeq, isOf(row, 'request'));
+    const http = httpOf(row.http);
+    const facts = { ...operationFacts(row), ...commonFacts(session, row.askedBy, http) };
     const span: Span = {
-      traceId: parent?.traceId ?? ownId(session, row, 'trace').slice(0, 32),
-      spanId: ownId(session, row, 'span').slice(0, 16),
-      ...(parent === null ? {} : { parentSpanId: parent.spanId }),
-      ...(parent === null || state === null ? {} : { traceState: state }),
+      ...placeOf(keyOf(session, row), asked, null),
       name: spanName(row),
       kind: CLIENT,
-      startTimeUnixNano: nanoseconds(row.at),
-      endTimeUnixNano: nanoseconds(endOf(session, row)),
+      ...timesOf(row.at, endOf(session, row)),
       attributes: attributesOf({
-        ...operationFacts(row),
-        ...networkFacts(session, httpVersion),
-        ...(row.askedBy === 'client' ? serverFacts(session) : {}),
+        ...facts,
         'mcp.resource.uri': resourceUri(row),
-        'mcp.session.id': headerOf(http?.requestHeaders ?? [], 'mcp-session-id'),
+        'mcp.session.id': sessionId(http),
         'jsonrpc.request.id': row.id,
         'tapedeck.outcome': row.outcome,
         ...(withArguments ? argumentFacts(row, asked, bodyOf) : {}),
       }),
-      ...(link === null ? {} : { links: [link] }),
+      ...linksOf(http),
       status: statusOf(row, bodyOf),
     };
-    return { span, httpVersion };
-  };
-}
-
-type BodyOf = (seq: number, id: string, kind: Message['kind']) => Buffer | null;
-
-/** The params, result or error of the message with that id, as it was written. */
-function prepareBody(store: Store, session: number): BodyOf {
-  const frameAfter = prepareFramesAfter(store, session, 1);
-  return (seq, id, kind) => {
-    const [frame] = frameAfter(seq - 1);
-    if (frame === undefined || frame.seq !== seq) return null;
-    const messages = messagesOf(frame);
-    const n = messages.findIndex(
-      (message) => message.kind === kind && 'id' in message && message.id?.text === id,
-    );
-    const message = messages[n];
-    return message === undefined ? null : Buffer.from(bodyText(message, jsonOf(frame), n));
-  };
-}
-
-function text(body: Buffer | null, ...names: string[]): string | null {
-  const source = member(body, ...names);
-  return source === null || source[0] !== 0x22
-    ? null
-    : stringText(source, { start: 0, end: source.length, type: 'string' });
-}
-
-function member(body: Buffer | null, ...names: string[]): Buffer | null {
-  let found = body;
-  for (const name of names) {
-    if (found === null || found[0] !== 0x7b) return null;
-    const span = findMember(found, 0, name);
-    found = span === undefined ? null : Buffer.from(sourceText(found, span));
+    return { span, facts, duration: row.latency };
   }
-  return found;
+
+  function ofNotification(row: NotificationRow): Told {
+    const http = httpOf(row.http);
+    // Only what is posted is accepted; an exchange that carries a notification to the client is about something else.
+    const posted = row.sentBy === 'client' ? http : undefined;
+    const accepted = posted?.responseAt ?? null;
+    const status = posted?.status ?? null;
+    const facts = { ...notificationFacts(row, status), ...commonFacts(session, row.sentBy, http) };
+    const key = `${session.id} ${row.seq} ${row.n}`;
+    const params = bodyOf(row.seq, (_, n) => n === row.n);
+    const span: Span = {
+      ...placeOf(key, params, row.about === null ? null : contextOf(session, row.about, bodyOf)),
+      name: row.method,
+      kind: CLIENT,
+      ...timesOf(row.at, accepted ?? row.at),
+      attributes: attributesOf({
+        ...facts,
+        'mcp.resource.uri': resourceUri(row),
+        'mcp.session.id': sessionId(http),
+      }),
+      ...linksOf(http),
+      status: facts['error.type'] === null ? {} : { code: ERROR },
+    };
+    return { span, facts, duration: accepted === null ? null : Math.max(0, accepted - row.at) };
+  }
+
+  return { ofRequest, ofNotification };
 }
 
-/** The same of every export: who sends a session twice overwrites, and does not double. */
-function ownId(session: SessionRow, row: ExchangeRow, what: string): string {
-  const key = `${what} ${session.id} ${row.requestSeq} ${row.askedBy} ${row.idType} ${row.id}`;
+type RequestKey = Pick<ExchangeRow, 'requestSeq' | 'askedBy' | 'id' | 'idType'>;
+
+/** Two requests of one frame, in a batch, have two ids. */
+function keyOf(session: SessionRow, { requestSeq, askedBy, idType, id }: RequestKey): string {
+  return `${session.id} ${requestSeq} ${askedBy} ${idType} ${id}`;
+}
+
+function isOf({ id }: Pick<ExchangeRow, 'id'>, kind: Message['kind']): (message: Message) => boolean {
+  return (message) => message.kind === kind && 'id' in message && message.id?.text === id;
+}
+
+/** The span of a request. */
+function contextOf(session: SessionRow, request: RequestKey, bodyOf: BodyOf): TraceContext {
+  return placeOf(keyOf(session, request), bodyOf(request.requestSeq, isOf(request, 'request')), null);
+}
+
+type Place = Pick<Span, 'traceId' | 'spanId' | 'parentSpanId' | 'traceState'>;
+
+/**
+ * Its ids, the same in every export (who sends a session twice overwrites, and does not double), and its parent: the one
+ * that the sender wrote, else what it belongs to, else none.
+ */
+function placeOf(key: string, params: Buffer | null, belongsTo: TraceContext | null): Place {
+  const written = readTraceparent(textOf(params, '_meta', 'traceparent'));
+  const state = written === null ? null : textOf(params, '_meta', 'tracestate');
+  const parent = written ?? belongsTo;
+  return {
+    traceId: parent?.traceId ?? ownId(`trace ${key}`).slice(0, 32),
+    spanId: ownId(`span ${key}`).slice(0, 16),
+    ...(parent === null ? {} : { parentSpanId: parent.spanId }),
+    ...(state === null ? {} : { traceState: state }),
+  };
+}
+
+function ownId(key: string): string {
   return createHash('sha256').update(key).digest('hex');
+}
+
+/** What a span and a metric of one operation have in common. */
+function commonFacts(
+  session: SessionRow,
+  sender: 'client' | 'server',
+  http: HttpExchangeRow | undefined,
+): Facts {
+  return {
+    ...networkFacts(session, http?.version ?? null),
+    ...(sender === 'client' ? serverFacts(session) : {}),
+  };
+}
+
+function sessionId(http: HttpExchangeRow | undefined): string | undefined {
+  return headerOf(http?.requestHeaders ?? [], 'mcp-session-id');
+}
+
+/** The HTTP request's own context is not the message's. */
+function linksOf(http: HttpExchangeRow | undefined): Pick<Span, 'links'> {
+  const link = readTraceparent(headerOf(http?.requestHeaders ?? [], 'traceparent'));
+  return link === null ? {} : { links: [link] };
+}
+
+function timesOf(from: number, to: number): Pick<Span, 'startTimeUnixNano' | 'endTimeUnixNano'> {
+  return { startTimeUnixNano: nanoseconds(from), endTimeUnixNano: nanoseconds(Math.max(from, to)) };
 }
 
 /** A request without an answer was open to the end of its session, or as long as that has been recorded. */
 function endOf(session: SessionRow, { at, latency }: ExchangeRow): number {
-  return latency === null ? Math.max(at, session.endedAt ?? at) : at + latency;
+  return latency === null ? (session.endedAt ?? at) : at + latency;
 }
 
 function argumentFacts(row: ExchangeRow, asked: Buffer | null, bodyOf: BodyOf): Facts {
   if (row.method !== 'tools/call') return {};
-  const result = row.answerSeq === null ? null : bodyOf(row.answerSeq, row.id, 'result');
+  const result = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row, 'result'));
   return {
-    'gen_ai.tool.call.arguments': member(asked, 'arguments')?.toString('utf8'),
+    'gen_ai.tool.call.arguments': memberOf(asked, 'arguments')?.toString('utf8'),
     'gen_ai.tool.call.result': result?.toString('utf8'),
   };
 }
 
 function statusOf(row: ExchangeRow, bodyOf: BodyOf): Span['status'] {
   if (operationFacts(row)['error.type'] === null) return {};
-  const error = row.answerSeq === null ? null : bodyOf(row.answerSeq, row.id, 'error');
-  const message = text(error, 'message');
+  const error = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row, 'error'));
+  const message = textOf(error, 'message');
   return { code: ERROR, ...(message === null ? {} : { message }) };
 }

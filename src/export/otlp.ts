@@ -2,12 +2,12 @@
  * A session for OpenTelemetry: spans and metrics in the JSON of OTLP, a line for each request that a collector takes (the
  * specification's "OpenTelemetry Protocol File Exporter").
  */
-import { type ExchangeRow, eachExchange } from '../store/exchange-reader.ts';
+import { type ExchangeRow, eachExchange, eachNotification } from '../store/exchange-reader.ts';
 import type { Store } from '../store/open.ts';
 import type { SessionRow } from '../store/reader.ts';
 import { sessionDetails } from '../store/session-details.ts';
 import type { WriteOptions } from './formats.ts';
-import { networkFacts, operationFacts, resourceFacts, SCHEMA_URL, serverFacts } from './otlp-facts.ts';
+import { resourceFacts, SCHEMA_URL } from './otlp-facts.ts';
 import {
   createDurations,
   type Durations,
@@ -15,47 +15,49 @@ import {
   operationMetrics,
   sessionMetrics,
 } from './otlp-metrics.ts';
-import { prepareSpan, type Span } from './otlp-span.ts';
+import { prepareSpans, type Span, type Told } from './otlp-span.ts';
 import { attributesOf } from './otlp-values.ts';
 
 /** So many spans make a line: what collectors take in one request without a change of their settings. */
 const SPANS = 512;
 
-type Asker = ExchangeRow['askedBy'];
+type Sender = ExchangeRow['askedBy'];
 
 export function* writeOtlp(
   store: Store,
   session: SessionRow,
   { only, onFrame, withArguments = false }: WriteOptions,
 ): Generator<string> {
-  const calledBy = prepareSpan(store, session, withArguments);
+  const told = prepareSpans(store, session, withArguments);
   const { tapedeck } = sessionDetails(store, session.number);
-  const origins: Record<Asker, Origin> = {
+  const origins: Record<Sender, Origin> = {
     client: originOf(session, 'client', tapedeck),
     server: originOf(session, 'server', tapedeck),
   };
-  const spans: Record<Asker, Span[]> = { client: [], server: [] };
+  const spans: Record<Sender, Span[]> = { client: [], server: [] };
   const until = session.endedAt ?? Date.now() * 1000;
-  const durations: Record<Asker, Durations> = {
+  const durations: Record<Sender, Durations> = {
     client: createDurations(session.startedAt, until),
     server: createDurations(session.startedAt, until),
   };
+
+  function* take(sender: Sender, { span, facts, duration }: Told): Generator<string> {
+    const waiting = spans[sender];
+    waiting.push(span);
+    if (duration !== null) durations[sender].add(facts, duration);
+    if (waiting.length === SPANS) yield spanLine(origins[sender], waiting.splice(0));
+  }
+
   let count = 0;
   for (const row of eachExchange(store, session, only)) {
-    const { span, httpVersion } = calledBy(row);
-    const waiting = spans[row.askedBy];
-    waiting.push(span);
-    if (row.latency !== null) {
-      const server = row.askedBy === 'client' ? serverFacts(session) : {};
-      const facts = { ...operationFacts(row), ...networkFacts(session, httpVersion), ...server };
-      durations[row.askedBy].add(facts, row.latency);
-    }
-    if (waiting.length === SPANS) yield spanLine(origins[row.askedBy], waiting.splice(0));
+    yield* take(row.askedBy, told.ofRequest(row));
     count += 1;
     onFrame(count);
   }
-  for (const asker of ['client', 'server'] as const)
-    if (spans[asker].length > 0) yield spanLine(origins[asker], spans[asker]);
+  for (const row of eachNotification(store, session.number, only))
+    yield* take(row.sentBy, told.ofNotification(row));
+  for (const sender of ['client', 'server'] as const)
+    if (spans[sender].length > 0) yield spanLine(origins[sender], spans[sender]);
   yield* metricLine(origins.client, [...operationMetrics(durations.client), ...sessionMetrics(session)]);
   yield* metricLine(origins.server, operationMetrics(durations.server));
 }
@@ -63,9 +65,9 @@ export function* writeOtlp(
 /** Who sent it, and the tapedeck that saw it. */
 type Origin = { resource: object; scope: object };
 
-function originOf(session: SessionRow, asker: Asker, version: string): Origin {
+function originOf(session: SessionRow, sender: Sender, version: string): Origin {
   return {
-    resource: { attributes: attributesOf(resourceFacts(session, asker)) },
+    resource: { attributes: attributesOf(resourceFacts(session, sender)) },
     scope: { name: 'mcp-tapedeck', version },
   };
 }

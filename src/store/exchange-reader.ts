@@ -1,5 +1,5 @@
-/** The exchanges of a session: each request, and what became of it. */
-import type { FrameSelection } from './frame-selection.ts';
+/** The exchanges of a session: each request, and what became of it; and the notifications, which have no answer. */
+import { amongSql, type FrameSelection } from './frame-selection.ts';
 import type { Store } from './open.ts';
 
 export type ExchangeRow = {
@@ -62,4 +62,49 @@ export function eachCall(store: Store, session: number): IterableIterator<CallRo
        WHERE r.session = ? AND r.kind = 'request' ORDER BY r.seq, r.n`,
     )
     .iterate(session);
+}
+
+export type NotificationRow = {
+  seq: number;
+  n: number;
+  sentBy: 'client' | 'server';
+  /** Canonical. */
+  method: string;
+  target: string | null;
+  /** Microseconds since the Unix epoch. */
+  at: number;
+  http: number | null;
+  /** The request that it belongs to, such as the one whose progress it tells; null where there is none. */
+  about: Pick<ExchangeRow, 'requestSeq' | 'askedBy' | 'id' | 'idType'> | null;
+};
+
+type NotificationColumns = Omit<NotificationRow, 'about'> & {
+  requestSeq: number | null;
+  askedBy: 'client' | 'server';
+  id: string;
+  idType: string;
+};
+
+/** In order. What came a second time, on a resumed stream, is left out. */
+export function* eachNotification(
+  store: Store,
+  session: number,
+  only?: FrameSelection,
+): Generator<NotificationRow> {
+  const sender = (frame: string) =>
+    `CASE WHEN ${frame}.channel IN ('stdin', 'request') THEN 'client' ELSE 'server' END`;
+  const rows = store
+    .prepare<[object], NotificationColumns>(
+      `SELECT m.seq, m.n, ${sender('f')} AS sentBy, m.canonical AS method, m.target, f.at, f.http,
+         r.seq AS requestSeq, ${sender('asked')} AS askedBy, r.id, r.id_type AS idType
+       FROM message AS m JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
+       LEFT JOIN message AS r ON r.session = m.session AND r.seq = m.to_seq AND r.n = m.to_n AND r.kind = 'request'
+       LEFT JOIN frame AS asked ON asked.session = r.session AND asked.seq = r.seq
+       WHERE m.session = @session AND m.kind = 'notification' ${amongSql('m.seq', only)}
+         AND (f.flags IS NULL OR f.flags NOT LIKE '%replayed%')
+       ORDER BY m.seq, m.n`,
+    )
+    .iterate({ ...only?.values, session });
+  for (const { requestSeq, askedBy, id, idType, ...row } of rows)
+    yield { ...row, about: requestSeq === null ? null : { requestSeq, askedBy, id, idType } };
 }

@@ -269,6 +269,72 @@ test('how a request ended, and the trace that it was part of, are told as the co
   expect(await otlpOf(db)).toEqual(lines);
 });
 
+test('a notification is a span of who sent it, in the trace of what it belongs to', async () => {
+  const trace = '0af7651916cd43dd8448eb211c80319c';
+  const parent = (id: string) => `"traceparent":"00-${trace}-${id}-01"`;
+  const db = await conversed(
+    '>{"jsonrpc":"2.0","method":"notifications/initialized"}',
+    `>{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":7,${parent('b7ad6b7169203331')}}}}`,
+    '<{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}',
+    `>{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"_meta":{${parent('00f067aa0ba902b7')}}}}`,
+    '<{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///x"}}',
+  );
+  const lines = await otlpOf(db);
+  const spans = new Map(spansOf(lines).map((span) => [span.name, span]));
+  const [call, initialized] = [spans.get('tools/call t'), spans.get('notifications/initialized')];
+  // Over a stream nothing says that it has come.
+  expect(initialized?.endTimeUnixNano).toBe(initialized?.startTimeUnixNano);
+  expect(initialized).not.toHaveProperty('parentSpanId');
+  expect(facts(initialized?.attributes ?? [])).toEqual({
+    'mcp.method.name': 'notifications/initialized',
+    'network.transport': 'pipe',
+  });
+  expect(spans.get('notifications/progress')).toMatchObject({ traceId: trace, parentSpanId: call?.spanId });
+  expect(spans.get('notifications/cancelled')).toMatchObject({
+    traceId: trace,
+    parentSpanId: '00f067aa0ba902b7',
+  });
+  const updated = spans.get('notifications/resources/updated');
+  expect(facts(updated?.attributes ?? [])).toMatchObject({ 'mcp.resource.uri': 'file:///x' });
+  expect(updated).not.toHaveProperty('parentSpanId');
+  const senders = lines.flatMap(({ resourceSpans = [] }) =>
+    resourceSpans.map(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans.map(({ name }) => name))),
+  );
+  expect(senders).toEqual([
+    ['tools/call t', 'notifications/initialized', 'notifications/cancelled'],
+    ['notifications/progress', 'notifications/resources/updated'],
+  ]);
+  expect(new Set(spansOf(lines).map(({ spanId }) => spanId)).size).toBe(5);
+  expect(await otlpOf(db)).toEqual(lines);
+});
+
+test('a notification that was posted lasts until the status that took it, or failed by it', async () => {
+  const recording = readFileSync(join(ROOT, 'recordings/everything-http.ndjson'), 'utf8');
+  const refused = join(tempFolder(), 'refused.ndjson');
+  writeFileSync(refused, recording.replace('"status":202,"statusText":"Accepted"', '"status":400'));
+  const told = await Promise.all(
+    [join(ROOT, 'recordings/everything-http.ndjson'), refused].map(async (file) => {
+      const lines = await otlpOf(await imported(file));
+      return { lines, span: spansOf(lines).find(({ name }) => name === 'notifications/initialized') };
+    }),
+  );
+  const [taken, failed] = told;
+  const took = BigInt(taken?.span?.endTimeUnixNano ?? 0) - BigInt(taken?.span?.startTimeUnixNano ?? 0);
+  expect(Number(took)).toBeGreaterThan(1_000_000);
+  expect(taken?.span?.status).toEqual({});
+  expect(failed?.span?.status).toEqual({ code: 2 });
+  expect(facts(failed?.span?.attributes ?? [])).toMatchObject({ 'error.type': '400' });
+  const points = (taken?.lines ?? []).flatMap(({ resourceMetrics = [] }) =>
+    resourceMetrics.flatMap(({ scopeMetrics }) =>
+      scopeMetrics.flatMap(({ metrics }) => metrics.flatMap(({ histogram }) => histogram.dataPoints)),
+    ),
+  );
+  const methods = points.map(({ attributes }) => facts(attributes)['mcp.method.name']);
+  expect(methods).toContain('notifications/initialized');
+  // It came on the stream of a call: nobody answers to that.
+  expect(methods).not.toContain('notifications/progress');
+});
+
 /** A collector that answers as told, and keeps what it was sent. */
 async function startCollector(status: number, answer: string) {
   const got: { path: string | undefined; type: string | undefined; key: unknown; line: string }[] = [];

@@ -1,0 +1,42 @@
+/** What spans need of the messages themselves: params, results and errors, and members of them. */
+import { jsonOf, messagesOf } from '../protocol/conversation.ts';
+import { sourceText, stringText } from '../protocol/json.ts';
+import { findMember } from '../protocol/json-member.ts';
+import { bodyText } from '../protocol/label.ts';
+import type { Message } from '../protocol/message.ts';
+import type { Store } from '../store/open.ts';
+import { prepareFramesAfter } from '../store/reader.ts';
+
+/** The params, result or error of the first message of a frame that is meant, as it was written. */
+export type BodyOf = (seq: number, isMeant: (message: Message, n: number) => boolean) => Buffer | null;
+
+export function prepareBody(store: Store, session: number): BodyOf {
+  const frameAfter = prepareFramesAfter(store, session, 1);
+  return (seq, isMeant) => {
+    const [frame] = frameAfter(seq - 1);
+    if (frame === undefined || frame.seq !== seq) return null;
+    const messages = messagesOf(frame);
+    const n = messages.findIndex(isMeant);
+    const message = messages[n];
+    return message === undefined ? null : Buffer.from(bodyText(message, jsonOf(frame), n));
+  };
+}
+
+/** A string within a body. */
+export function textOf(body: Buffer | null, ...names: string[]): string | null {
+  const source = memberOf(body, ...names);
+  return source === null || source[0] !== 0x22
+    ? null
+    : stringText(source, { start: 0, end: source.length, type: 'string' });
+}
+
+/** The source of a value within a body. */
+export function memberOf(body: Buffer | null, ...names: string[]): Buffer | null {
+  let found = body;
+  for (const name of names) {
+    if (found === null || found[0] !== 0x7b) return null;
+    const span = findMember(found, 0, name);
+    found = span === undefined ? null : Buffer.from(sourceText(found, span));
+  }
+  return found;
+}
