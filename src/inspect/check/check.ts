@@ -12,6 +12,7 @@ import type { HttpClosing } from '../../protocol/correlate.ts';
 import { directionOf, type Frame } from '../../protocol/frame.ts';
 import { inspectCapabilities } from './capabilities.ts';
 import { inspectCodes } from './codes.ts';
+import { inspectEndpoint } from './endpoint.ts';
 import { inspectEnvelope } from './envelope.ts';
 import { inspectHttp } from './http.ts';
 import { inspectIds } from './ids.ts';
@@ -69,6 +70,7 @@ export function createCheck(session: SessionFacts, schemas: Schemas): Check {
     inspectMeta(report),
     inspectTools(report, schemas),
     inspectHttp(report, session),
+    inspectEndpoint(report, session),
     inspectRounds(report),
     inspectSubscriptions(report),
     inspectTasks(report),
@@ -83,6 +85,9 @@ export function createCheck(session: SessionFacts, schemas: Schemas): Check {
 
   return {
     frame(frame, seq) {
+      const { channel, payload, http } = frame;
+      const seen = { place: { seq, n: 0 }, channel, payload, http: http?.exchange ?? null };
+      for (const inspector of inspectors) inspector.frame?.(seen);
       for (const seen of reader.read(frame, seq)) for (const { message } of inspectors) message?.(seen);
       return take();
     },

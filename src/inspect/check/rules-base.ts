@@ -103,6 +103,8 @@ export const BASE_RULES = {
     'A server writes nothing to stdout but messages; logs go to stderr.'),
   'framing': mcp('error', STDIO, 'Over stdio a message is one line, without headers.'),
   'content-type': mcp('error', STREAMABLE, 'Messages come as application/json or text/event-stream.'),
+  'endpoint-first': mcp('error', '2024-11-05/basic/transports#http-with-sse',
+    'A stream of the older HTTP+SSE transport begins with the `endpoint` event.'),
   'accept': mcp('error', STREAMABLE, 'A POST accepts application/json and text/event-stream.', { since: '2025-03-26' }),
   'session-header': mcp('error', '2025-11-25/basic/transports#session-management',
     'A client sends the session id that the server gave it.', { since: '2025-03-26', until: '2025-11-25' }),

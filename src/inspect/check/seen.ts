@@ -40,6 +40,9 @@ export type Seen = {
   isBatch: boolean;
 };
 
+/** A frame, whether there is a message in it or not. */
+export type SeenFrame = { place: Place; channel: string; payload: Buffer; http: number | null };
+
 /** An HTTP exchange as far as rules need it. Header names in lower case; a repeated one is joined by a comma. */
 export type SeenExchange = {
   number: number;
@@ -59,6 +62,8 @@ export type SessionFacts = {
 
 /** Looks for one kind of fault. Its parts are called in the order of the session. */
 export type Inspector = {
+  /** Before its messages. */
+  frame?(frame: SeenFrame): void;
   message?(seen: Seen): void;
   /** An HTTP exchange, when it ended; after all its messages. */
   exchange?(exchange: SeenExchange): void;

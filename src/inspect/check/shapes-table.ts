@@ -83,6 +83,7 @@ export const INNER: Readonly<Record<string, readonly (readonly [member: string, 
   'prompts/get result': [['messages', { role: 'string', content: 'object' }]],
   'tools/call result': [['content', { type: 'string' }]],
   'roots/list result': [['roots', URI]],
+  'sampling/createMessage params': [['messages', { role: 'string', content: 'any' }]],
 };
 
 /** Methods whose result has no members of its own. */

@@ -27,10 +27,27 @@ export function inspectShapes(report: Report): Inspector {
     if (shape !== undefined) members('params-shape', seen, `${method} params`, shape, seen.params ?? {});
     if (method === 'notifications/message' || method === 'logging/setLevel')
       level(seen, seen.params?.['level']);
+    if (method === 'notifications/cancelled') cancelled(seen);
+    if (isObject(seen.params?.['_meta']))
+      level(seen, seen.params['_meta']['io.modelcontextprotocol/logLevel']);
     if (method === 'subscriptions/listen') return;
     const token = isObject(seen.params?.['_meta']) ? seen.params['_meta']['progressToken'] : undefined;
     if (token !== undefined && !isOfType(token, 'id'))
       report('params-shape', seen.side, seen, '`_meta.progressToken`: a string or an integer', shown(token));
+  }
+
+  /** From 2025-11-25 on it may be missing, but not stand there under another name. */
+  function cancelled(seen: Seen): void {
+    const { requestId, id } = seen.params ?? {};
+    const isRequired = seen.revision !== null && seen.revision < '2025-11-25';
+    if (requestId === undefined && (isRequired || id !== undefined))
+      report(
+        'params-shape',
+        seen.side,
+        seen,
+        'notifications/cancelled params: a string or an integer as `requestId`',
+        id === undefined ? 'nothing' : '`id`',
+      );
   }
 
   function level(seen: Seen, name: unknown): void {

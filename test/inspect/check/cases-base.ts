@@ -24,6 +24,12 @@ const http = (...all: (Script['steps'][number] | Script['steps'])[]): Script => 
   facts: HTTP,
 });
 
+/** The blocks of a stream of the older HTTP+SSE transport. */
+const legacyStream = (...blocks: string[]): Script => ({
+  steps: blocks.map((text) => ({ channel: 'sse', text, afterMs: 1, exchange: 1, part: 'block' })),
+  facts: { transport: 'http', basis: 'sse-endpoint' },
+});
+const ENDPOINT = 'event: endpoint\ndata: /messages?sessionId=1\n\n';
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 const ping = (id: unknown) => ask(id, 'ping');
 const pings = (id: unknown) => [client(ping(id)), server(give(id))];
@@ -329,6 +335,10 @@ export const BASE_CASES: Record<keyof typeof BASE_RULES, Case> = {
       marks: ['wrong-type'],
     }),
     keeps: http(helloHttp(), post(3, ping(1), [give(1)], { request: headersOf() })),
+  },
+  'endpoint-first': {
+    breaks: legacyStream('event: message\ndata: {}\n\n', ENDPOINT),
+    keeps: legacyStream(': ping\n\n', ENDPOINT, 'event: message\ndata: {}\n\n'),
   },
   accept: {
     breaks: http(

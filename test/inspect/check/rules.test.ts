@@ -60,6 +60,42 @@ test('names that every object of JavaScript has are names like any other', () =>
   expect(findingsOf({ steps: modernNames, facts: HTTP }, schemas)).toEqual([]);
 });
 
+test.each([
+  [
+    '$/cancelled as articles tell it',
+    [client(note('$/cancelled', { id: 1 }))],
+    ['method-variant', 'params-shape'],
+  ],
+  ['a cancellation of nothing, of a revision that allows it', [client(note('notifications/cancelled'))], []],
+  [
+    'a log level that MCP does not have, asked for in _meta',
+    [
+      client(ask(2, 'tools/list', { _meta: { 'io.modelcontextprotocol/logLevel': 'trace' } })),
+      server(give(2, { tools: [] })),
+    ],
+    ['log-level'],
+  ],
+  [
+    'a message to sample that nobody says',
+    [
+      server(ask(3, 'sampling/createMessage', { messages: [{ content: [] }], maxTokens: 1 })),
+      client(give(3, { role: 'assistant', content: {}, model: 'm' })),
+    ],
+    ['params-shape'],
+  ],
+])('%s', (_, said, rules) => {
+  const steps = [...hello('2025-11-25', { sampling: {} }), client(ask(1, 'ping')), ...said, server(give(1))];
+  const found = findingsOf({ steps }, schemas).map(({ rule }) => rule);
+  expect(found.filter((rule) => rule !== 'answer-cancelled')).toEqual(rules);
+});
+
+test('a cancellation names its request in revisions that require it', () => {
+  const said = [...hello('2025-06-18'), client(note('notifications/cancelled', { reason: 'x' }))];
+  expect(findingsOf({ steps: said }, schemas).map(({ rule, seen }) => [rule, seen])).toEqual([
+    ['params-shape', 'nothing'],
+  ]);
+});
+
 test('a schema that would take forever is left alone after a bounded time, and the rest is checked', async () => {
   const impatient = createSchemas(300);
   const pattern = { type: 'string', pattern: '^(a+)+$' };
