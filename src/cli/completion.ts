@@ -6,7 +6,7 @@ import { openForReading } from '../store/open.ts';
 import { eachSession } from '../store/reader.ts';
 
 /** How commands call what may be a session. */
-const TAKES_SESSION = /[<[](?:session|recording|a)\b/;
+const TAKES_SESSION = /[<[](?:sessions?|recordings?|a)\b/;
 const MAX_SESSIONS = 50;
 const SHELLS = ['bash', 'zsh', 'fish'];
 
@@ -25,9 +25,11 @@ export function addCompletion<T>(
     defaults((error, found = []) => {
       if (error) throw error;
       const { db } = argv as { db?: string };
-      const isOption = current.startsWith('-') || found.some((one) => !one.startsWith('-'));
-      const isForSession = ofSessions.has(command) && !isOption;
-      done([...(isForSession ? sessionNames(db) : []), ...found]);
+      if (current.startsWith('-')) done(found);
+      else if (words.slice(1, -1).includes('completion')) done(SHELLS);
+      // What yargs knows to stand there is a command, or a choice of an option.
+      else if (!ofSessions.has(command) || found.some((one) => !one.startsWith('-'))) done(found);
+      else done(orElse(sessionNames(db), found));
     });
   };
   return parser.completion(
@@ -35,6 +37,11 @@ export function addCompletion<T>(
     'Print the script that completes commands: completion bash|zsh|fish',
     complete,
   );
+}
+
+/** Names of sessions leave no room for options, which begin with a hyphen anyway. */
+function orElse(names: readonly string[], found: string[]): string[] {
+  return names.length > 0 ? [...names] : found;
 }
 
 function nameOf(command: string): string {

@@ -56,6 +56,14 @@ describe.each(Object.keys(ASK))('%s', (shell) => {
   test.runIf(isThere)('completes names of sessions', async () => {
     expect(await offered('tapedeck show st')).toEqual(['staging']);
     expect(await offered('tapedeck diff latest st')).toEqual(['staging']);
+    expect(await offered('tapedeck check st')).toEqual(['staging']);
+    expect(await offered('tapedeck prune st')).toEqual(['staging']);
+  });
+
+  test.runIf(isThere)('offers no options where a name or a shell is to be written', async () => {
+    expect(await offered('tapedeck show ')).toEqual(['latest', 'staging']);
+    expect((await offered('tapedeck completion ')).toSorted()).toEqual(['bash', 'fish', 'zsh']);
+    expect(await offered('tapedeck show -')).toContain('--filter');
   });
 });
 
