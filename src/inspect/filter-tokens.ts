@@ -31,6 +31,8 @@ const FOREIGN: Readonly<Record<string, string>> = {
   '=>': '`>=`',
   '=<': '`<=`',
   '=!': '`!=`',
+  '!<': '`>=`',
+  '!>': '`<=`',
   '!': '`!=`',
 };
 const FOREIGN_WORDS: ReadonlyMap<string, string> = new Map(
@@ -90,9 +92,7 @@ function termAt(filter: string, at: number): Read<Token> | null {
   const written = filter.slice(operatorAt, operatorEnd);
   const operator = OPERATORS.find((known) => known === written);
   if (operator === undefined) {
-    const instead = FOREIGN[written];
-    const advice = instead === undefined ? '' : `Write ${instead}.`;
-    throw operatorError(written, operatorAt + 1, OPERATORS, advice);
+    throw operatorError(written, operatorAt + 1, OPERATORS, `Write ${insteadOf(written)}.`);
   }
   const valueAt = endOf(SPACE, filter, operatorEnd);
   const { token: value, end } = writtenValueAt(filter, valueAt, operator.endsWith('~'));
@@ -101,6 +101,13 @@ function termAt(filter: string, at: number): Read<Token> | null {
     token: { type: 'term', field, operator, value, column: at + 1, valueColumn: valueAt + 1 },
     end,
   };
+}
+
+/** What is meant, or else the longest operator that it begins with; each character of it begins one. */
+function insteadOf(written: string): string {
+  const longestFirst = OPERATORS.toSorted((a, b) => b.length - a.length);
+  const near = longestFirst.find((known) => written.startsWith(known));
+  return FOREIGN[written] ?? `\`${near ?? '!='}\``;
 }
 
 /** `allowed` are the operators that can stand there. */

@@ -135,12 +135,28 @@ function termOf(token: Exclude<Token, { type: 'mark' }>, now: number): Term {
   return { type: 'term', field: name, isNegated, test: testOf(name, token, now) };
 }
 
+/** What other tools call it. */
+const SYNONYMS: ReadonlyMap<string, FieldName> = new Map([
+  ['latency', 'dur'],
+  ['uri', 'resource'],
+  ['after', 'since'],
+  ['before', 'until'],
+  ['from', 'since'],
+  ['to', 'until'],
+  ['error', 'code'],
+  ['outcome', 'status'],
+  ['type', 'kind'],
+]);
+
 function fieldNamed(written: string, column: number): FieldName {
   const lower = written.toLowerCase();
   const name = FIELD_NAMES.find((known) => known === lower);
   if (name !== undefined) return name;
-  const near = nearest(lower, FIELD_NAMES);
-  const advice = near === null ? `Fields: ${FIELD_NAMES.join(', ')}.` : `Nearest: \`${near}\`.`;
+  const near =
+    SYNONYMS.get(lower) ??
+    nearest(lower, FIELD_NAMES) ??
+    FIELD_NAMES.find((known) => lower.startsWith(known));
+  const advice = near === undefined ? `Fields: ${FIELD_NAMES.join(', ')}.` : `Nearest: \`${near}\`.`;
   throw filterError(
     'a field',
     column,
