@@ -3,7 +3,8 @@ import { hostname } from 'node:os';
 import { addAbortSignal } from 'node:stream';
 import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../errors.ts';
-import { FORMATS } from '../export/formats.ts';
+import { READER_NAMES, READERS, type ReaderName } from '../export/readers.ts';
+import { recognise } from '../export/recognise.ts';
 import { storePath } from '../store/location.ts';
 import { openStore, type Store } from '../store/open.ts';
 import { processStarted } from '../store/process.ts';
@@ -11,23 +12,34 @@ import { VERSION } from '../version.ts';
 import { createProgress } from './output.ts';
 import { DB_OPTION, STDIN } from './shared-options.ts';
 
-type Options = { files: string[]; db: string | undefined; name: string | undefined };
+type Options = {
+  files: string[];
+  db: string | undefined;
+  name: string | undefined;
+  format: ReaderName | undefined;
+};
 
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 export const importCommand: CommandModule<object, Options> = {
   command: 'import <files..>',
-  describe: 'Read text recordings into the store, and print the ids of the new sessions',
+  describe:
+    'Read text recordings and those of other tools into the store, and print the ids of the new sessions',
   builder: (args) =>
     args
       .positional('files', {
         type: 'string',
         array: true,
         demandOption: true,
-        describe: 'Files that `tapedeck export` wrote, or written by hand; - is stdin',
+        describe: 'Files that `tapedeck export` or another recorder wrote, or written by hand; - is stdin',
       })
       .options({
         db: DB_OPTION,
+        format: {
+          choices: READER_NAMES,
+          describe: `${READER_NAMES.map((name) => `${name}: ${READERS[name].describe}`).join('; ')} (default: as the file begins)`,
+          requiresArg: true,
+        },
         name: {
           type: 'string',
           describe: 'Name the new sessions so, whatever the files say',
@@ -36,44 +48,40 @@ export const importCommand: CommandModule<object, Options> = {
       })
       .example('$0 import session.ndjson', 'Then: tapedeck show')
       .example('$0 import recordings/*.ndjson', 'One session from each file')
+      .example('$0 import calculator.vcr', 'A recording of agent-vcr; others are known by how they begin too')
+      .example('$0 import --format mcpsnoop trace.jsonl', 'What it is, and not what it looks like')
       .example('ssh host tapedeck export | $0 import - --name from-host', 'A session from another machine'),
-  async handler({ files, db, name }) {
+  async handler({ files, db, name, format }) {
     const store = openStore(storePath(db));
     const stopping = new AbortController();
     const stop = () => stopping.abort(new TapedeckError('usage', 'Stopped: the import is not finished.'));
     for (const signal of STOP_SIGNALS) process.once(signal, stop);
     for (const file of files) {
-      const id = await importFile(store, file, name ?? null, stopping.signal);
-      process.stdout.write(`${id}\n`);
+      const ids = await importFile(store, file, { name: name ?? null, format, signal: stopping.signal });
+      process.stdout.write(ids.map((id) => `${id}\n`).join(''));
     }
     for (const signal of STOP_SIGNALS) process.off(signal, stop);
     store.close();
   },
 };
 
-/** Reads one file into the store, and gives the id of its session. Throws `TapedeckError` `usage` for a broken one. */
-export async function importFile(
-  store: Store,
-  file: string,
-  name: string | null,
-  signal: AbortSignal,
-): Promise<string> {
+type ImportChoice = { name: string | null; format: ReaderName | undefined; signal: AbortSignal };
+
+/** Reads one file into the store, and gives the ids of its sessions. Throws `TapedeckError` `usage` for a broken one. */
+async function importFile(store: Store, file: string, choice: ImportChoice): Promise<string[]> {
+  const { name, signal } = choice;
   const progress = createProgress('imported', null);
-  const importer = {
-    host: hostname(),
-    pid: process.pid,
-    processStarted: processStarted(process.pid),
-    tapedeck: VERSION,
-  };
   const shown = file === STDIN ? 'stdin' : file;
-  const source = addAbortSignal(signal, file === STDIN ? process.stdin : createReadStream(file));
+  const opened = addAbortSignal(signal, file === STDIN ? process.stdin : createReadStream(file));
   try {
-    return await FORMATS.ndjson.read(store, source, {
-      file: shown,
-      name,
-      importer,
+    const { format, source } =
+      choice.format === undefined
+        ? await recognise(opened, shown)
+        : { format: choice.format, source: opened as AsyncIterable<Buffer> };
+    return await READERS[format].read(store, source, {
+      ...{ file: shown, name, signal, importer: ownImporter() },
       onFrame: progress.advance,
-      signal,
+      onNote: (text) => process.stderr.write(`tapedeck: ${shown}: ${text}\n`),
     });
   } catch (error) {
     signal.throwIfAborted();
@@ -82,4 +90,13 @@ export async function importFile(
   } finally {
     progress.end();
   }
+}
+
+function ownImporter() {
+  return {
+    host: hostname(),
+    pid: process.pid,
+    processStarted: processStarted(process.pid),
+    tapedeck: VERSION,
+  };
 }

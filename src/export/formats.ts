@@ -1,4 +1,4 @@
-/** The formats in which a session leaves the store, and comes into it. */
+/** The formats in which a session leaves the store. Those in which it comes into it: readers.ts. */
 
 import type { FrameSelection } from '../store/frame-selection.ts';
 import type { Store } from '../store/open.ts';
@@ -7,7 +7,6 @@ import { writeCurl } from './curl.ts';
 import { writeHar } from './har.ts';
 import { writeMarkdown } from './markdown.ts';
 import { writeMermaid } from './mermaid.ts';
-import { type ImportOptions, readNdjson } from './ndjson-read.ts';
 import { writeNdjson } from './ndjson-write.ts';
 import { writeOtlp } from './otlp.ts';
 
@@ -24,17 +23,15 @@ export type Format = {
   describe: string;
   /** The session in pieces of text. Throws `TapedeckError` `usage` for a session that the format cannot hold. */
   write(store: Store, session: SessionRow, options: WriteOptions): Iterable<string>;
-  /** Stores what the source holds as a new session, and gives its public id. Null: the format cannot be read. */
-  read: ((store: Store, source: AsyncIterable<Buffer>, options: ImportOptions) => Promise<string>) | null;
 };
 
 export const FORMATS = {
-  ndjson: { describe: 'a text recording, one frame a line, lossless', write: writeNdjson, read: readNdjson },
-  har: { describe: 'an HTTP archive 1.2, with the events of streams', write: writeHar, read: null },
-  markdown: { describe: 'a report for people', write: writeMarkdown, read: null },
-  mermaid: { describe: 'a sequence diagram', write: writeMermaid, read: null },
-  otlp: { describe: 'spans and metrics for OpenTelemetry', write: writeOtlp, read: null },
-  curl: { describe: 'a shell script that sends the HTTP requests again', write: writeCurl, read: null },
+  ndjson: { describe: 'a text recording, one frame a line, lossless', write: writeNdjson },
+  har: { describe: 'an HTTP archive 1.2, with the events of streams', write: writeHar },
+  markdown: { describe: 'a report for people', write: writeMarkdown },
+  mermaid: { describe: 'a sequence diagram', write: writeMermaid },
+  otlp: { describe: 'spans and metrics for OpenTelemetry', write: writeOtlp },
+  curl: { describe: 'a shell script that sends the HTTP requests again', write: writeCurl },
 } as const satisfies Record<string, Format>;
 
 export type FormatName = keyof typeof FORMATS;

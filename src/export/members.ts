@@ -45,6 +45,11 @@ export function readLine(line: Buffer): Members {
   return members.object;
 }
 
+/** The object that starts at byte `start`; messages call it `where`. */
+export function readObject(bytes: Buffer, start: number, where: string): Members {
+  return collect(bytes, start, where).object;
+}
+
 function collect(bytes: Buffer, start: number, where: string): { object: Members; end: number } {
   const spans = new Map<string, Span>();
   let twice: string | null = null;

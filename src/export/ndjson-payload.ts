@@ -5,6 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Channel } from '../protocol/frame.ts';
 import { type Span, stringText } from '../protocol/json.ts';
+import { withoutSpace } from '../protocol/json-edit.ts';
 import { BadLine, type Members, wellFormed } from './members.ts';
 import { encodeEvent, readableEvent } from './ndjson-event.ts';
 
@@ -116,7 +117,6 @@ function readBytes(members: Members): Buffer | null {
   return base64 === undefined ? null : base64Bytes(bytes, base64);
 }
 
-const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 function textBytes(bytes: Buffer, span: Span): Buffer {
@@ -134,31 +134,4 @@ function base64Bytes(bytes: Buffer, span: Span): Buffer {
   const isWhole = text.length % 4 === 0 && (strange === -1 || strange === digits);
   if (isWhole) return Buffer.from(text, 'base64');
   throw new BadLine('expected base64 with its padding as `base64`, got something else');
-}
-
-/**
- * JSON as it stands, without the space between its tokens. It is not parsed and written again, so that whatever number or
- * key somebody wrote by hand stays what it is.
- */
-function withoutSpace(json: Buffer): Buffer {
-  let kept: Buffer | null = null;
-  let length = 0;
-  let isInString = false;
-  for (let i = 0; i < json.length; i += 1) {
-    const c = json[i] as number;
-    if (isInString) {
-      if (c === BACKSLASH) {
-        if (kept !== null) kept[length] = c;
-        length += 1;
-        i += 1;
-      } else if (c === QUOTE) isInString = false;
-    } else if (c === QUOTE) isInString = true;
-    else if (c === 0x20 || c === 0x09 || c === 0x0d) {
-      kept ??= Buffer.from(json);
-      continue;
-    }
-    if (kept !== null) kept[length] = json[i] as number;
-    length += 1;
-  }
-  return kept === null ? json : kept.subarray(0, length);
 }

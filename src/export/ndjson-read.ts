@@ -1,17 +1,16 @@
 /**
  * A text recording into the store. Whatever is wrong with it is an error with file and line, and leaves nothing behind.
  */
-import { TapedeckError } from '../errors.ts';
 import { reindexSession } from '../store/indexer.ts';
 import type { Store } from '../store/open.ts';
 import { beginImport, type SessionImport } from '../store/session-import.ts';
 import type { SessionStart } from '../store/session-writer.ts';
-import { BadLine, type Members, readLine } from './members.ts';
+import { BadLine, type Members } from './members.ts';
 import { createExchangeBook, EXCHANGE_MEMBERS, type ExchangeBook } from './ndjson-exchange.ts';
 import { readFrame } from './ndjson-frame.ts';
 import { type Header, readHeader } from './ndjson-header.ts';
 import { timeAfter } from './relative-time.ts';
-import { checkUtf8, eachLine, type SourceLine, TooLongLine } from './source-lines.ts';
+import { eachLine, lineMembers, refusalAt, type SourceLine } from './source-lines.ts';
 
 /** Who imports: the row of a session names the process that wrote it. */
 export type Importer = Pick<SessionStart, 'host' | 'pid' | 'processStarted' | 'tapedeck'>;
@@ -23,6 +22,8 @@ export type ImportOptions = {
   name: string | null;
   importer: Importer;
   onFrame: (count: number) => void;
+  /** Told what of the source could not be taken over, in a sentence. */
+  onNote?: (text: string) => void;
   signal: AbortSignal;
 };
 
@@ -40,7 +41,7 @@ export async function readNdjson(
       options.signal.throwIfAborted();
       if (recording === null) recording = beginRecording(store, headerOf(line), options);
       else {
-        recording.add(membersOf(line), line.number);
+        recording.add(lineMembers(line), line.number);
         options.onFrame(recording.session.count());
       }
     }
@@ -52,9 +53,7 @@ export async function readNdjson(
     return id;
   } catch (error) {
     recording?.session.discard();
-    if (!(error instanceof BadLine)) throw error;
-    const at = error instanceof TooLongLine ? error.number : number;
-    throw new TapedeckError('usage', `${options.file}, line ${at}: ${error.message}.`, { cause: error });
+    throw refusalAt(options.file, number, error);
   }
 }
 
@@ -62,21 +61,11 @@ const EXPECTED_HEADER = 'expected the header of a text recording, {"tapedeck":1,
 
 function headerOf(line: SourceLine): Header {
   try {
-    return readHeader(membersOf(line));
+    return readHeader(lineMembers(line));
   } catch (error) {
     // Most likely another file altogether.
     if (!(error instanceof BadLine) || line.bytes.includes('"tapedeck"')) throw error;
     throw new BadLine(`${EXPECTED_HEADER}, got something else`);
-  }
-}
-
-function membersOf({ bytes, isWhole }: SourceLine): Members {
-  checkUtf8(bytes);
-  try {
-    return readLine(bytes);
-  } catch (error) {
-    if (isWhole || !(error instanceof BadLine)) throw error;
-    throw new BadLine(`${error.message} (the last line has no line end: is the file cut off?)`);
   }
 }
 

@@ -1,15 +1,16 @@
 /** The lines of a text file, numbered as editors number them. */
 import { constants, isUtf8 } from 'node:buffer';
-import { BadLine } from './members.ts';
+import { TapedeckError } from '../errors.ts';
+import { BadLine, type Members, readLine } from './members.ts';
 
 /** `isWhole`: its line end is there, so that nothing can be missing from it. */
 export type SourceLine = { number: number; bytes: Buffer; isWhole: boolean };
 
 const LF = 0x0a;
 const CR = 0x0d;
-const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+export const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** Nothing longer can become text. */
-const LONGEST = constants.MAX_STRING_LENGTH;
+export const LONGEST = constants.MAX_STRING_LENGTH;
 
 /** Lines end with LF or CR LF; blank ones are counted, and left out. */
 export async function* eachLine(source: AsyncIterable<Buffer>): AsyncGenerator<SourceLine> {
@@ -70,4 +71,22 @@ function isSpace(byte: number | undefined): boolean {
 /** Throws `BadLine`. */
 export function checkUtf8(bytes: Buffer): void {
   if (!isUtf8(bytes)) throw new BadLine('expected UTF-8, got bytes that are none');
+}
+
+/** A line that is one JSON object. Throws `BadLine`. */
+export function lineMembers({ bytes, isWhole }: SourceLine): Members {
+  checkUtf8(bytes);
+  try {
+    return readLine(bytes);
+  } catch (error) {
+    if (isWhole || !(error instanceof BadLine)) throw error;
+    throw new BadLine(`${error.message} (the last line has no line end: is the file cut off?)`);
+  }
+}
+
+/** What is wrong with a line, as people are told it; any other error as it is. */
+export function refusalAt(file: string, line: number, error: unknown): unknown {
+  if (!(error instanceof BadLine)) return error;
+  const at = error instanceof TooLongLine ? error.number : line;
+  return new TapedeckError('usage', `${file}, line ${at}: ${error.message}.`, { cause: error });
 }

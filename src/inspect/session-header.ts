@@ -25,6 +25,7 @@ export function* sessionHeader(
     ['started', `${formatTime(session.startedAt)} on ${session.host}`],
     ['ended', endText(session)],
     ['recorded', recordedText(session)],
+    ...importedLine(session),
     ...(session.capture === 'meta' ? [NO_PAYLOADS] : []),
   ];
   for (const [title, text] of lines) {
@@ -33,9 +34,15 @@ export function* sessionHeader(
   yield '';
 }
 
+/** Other tools keep less. */
+function importedLine({ importedFrom }: SessionRow): [string, string][] {
+  if (importedFrom === null) return [];
+  return [['imported', `from ${importedFrom}: messages as it kept them, not the bytes that passed`]];
+}
+
 function stdioLines(session: SessionRow): [string, string][] {
   return [
-    ['command', session.target],
+    [session.importedFrom === null ? 'command' : 'target', session.target || 'unknown'],
     ['client', who(session.clientName, session.clientVersion, processOf(session))],
     ['server', who(session.serverName, session.serverVersion, '')],
     ['protocol', session.protocolVersion ?? 'unknown'],

@@ -81,6 +81,8 @@ export function endOf(session: SessionRow): string {
       return 'open';
     case 'cut-off':
       return 'cut off';
+    case 'unknown':
+      return 'unknown';
     case 'not-started':
       return 'not started';
     case 'stopped':

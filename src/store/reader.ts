@@ -48,6 +48,8 @@ export type SessionRow = {
   /** `meta`: its frames have no payloads. */
   capture: 'full' | 'meta';
   httpExchanges: number;
+  /** The other tool that recorded it; null: tapedeck did. */
+  importedFrom: string | null;
 };
 
 /** A row of `message`, and for an answer the method and target of what it answers. */
@@ -87,6 +89,9 @@ export type StoredFrame = {
   messages: MessageRow[];
 };
 
+/** The label that says which other tool has recorded a session. */
+export const IMPORTED = 'imported';
+
 const SESSION_COLUMNS = `number, id, name, basis, transport, target, started_at AS startedAt, ended_at AS endedAt,
   end_reason AS endReason, exit_code AS exitCode, signal, host, pid, process_started AS processStarted,
   client_pid AS clientPid, client_program AS clientProgram, era, protocol_version AS protocolVersion,
@@ -94,7 +99,9 @@ const SESSION_COLUMNS = `number, id, name, basis, transport, target, started_at 
   server_version AS serverVersion, frames, indexed, bytes, exchanges, errors, unanswered, dropped,
   dropped_bytes AS droppedBytes, truncated,
   CASE WHEN redaction ->> '$.capture' = 'meta' THEN 'meta' ELSE 'full' END AS capture,
-  (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS httpExchanges`;
+  (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS httpExchanges,
+  CASE WHEN imported_at IS NOT NULL THEN
+    (SELECT l.value FROM label AS l WHERE l.session = session.number AND l.key = '${IMPORTED}') END AS importedFrom`;
 
 /** All sessions, the newest first. */
 export function eachSession(store: Store): IterableIterator<SessionRow> {
@@ -153,14 +160,17 @@ function select(store: Store, where: string, limit: number, ...values: string[])
 
 /**
  * `open`: its recorder is at work. `cut-off`: its recorder was killed before it could say how the session ended. Else
- * how it ended. A session of another host counts as open, because nobody here can tell.
+ * how it ended. A session of another host counts as open, because nobody here can tell. `unknown`: the tool that recorded
+ * it does not write how sessions end.
  */
 export function stateOf(
-  session: Pick<SessionRow, 'endReason' | 'host' | 'pid' | 'processStarted'>,
-): EndReason | 'open' | 'cut-off' {
+  session: Pick<SessionRow, 'endReason' | 'host' | 'pid' | 'processStarted'> &
+    Partial<Pick<SessionRow, 'importedFrom'>>,
+): EndReason | 'open' | 'cut-off' | 'unknown' {
   if (session.endReason !== null) return session.endReason;
   if (session.host !== hostname()) return 'open';
-  return isAlive(session.pid, session.processStarted) ? 'open' : 'cut-off';
+  if (isAlive(session.pid, session.processStarted)) return 'open';
+  return session.importedFrom == null ? 'cut-off' : 'unknown';
 }
 
 export type BareFrame = Omit<StoredFrame, 'messages'>;

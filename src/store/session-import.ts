@@ -23,6 +23,8 @@ export type SessionImport = {
   addExchange(exchange: HttpExchange): void;
   hasExchange(number: number): boolean;
   addRest(rest: ImportedRest): void;
+  /** Frames that its recorder has lost, besides those of `loss`. */
+  lose(frames: number): void;
   /** Frames so far. */
   count(): number;
   /** Stores what is left, and how the session ended; null: nobody knows. Gives its number and its public id. */
@@ -92,6 +94,7 @@ export function beginImport(store: Store, start: SessionStart, loss: Loss): Sess
       rests.push(rest);
       flushIfMany(rest.bytes.length);
     },
+    lose: (frames) => live.lose(frames, 0),
     count: live.lastSeq,
     finish: flushNow,
     discard() {

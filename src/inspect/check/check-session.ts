@@ -32,7 +32,7 @@ export function* checkSession(
 /** Whether what is missing did not come, rather than was not recorded. */
 export function isWhole(session: SessionRow): boolean {
   const state = stateOf(session);
-  return state !== 'open' && state !== 'cut-off' && session.dropped === 0;
+  return state !== 'open' && state !== 'cut-off' && state !== 'unknown' && session.dropped === 0;
 }
 
 function closingOf({ status, closedBy }: HttpExchangeRow): 'refused' | 'left' | null {

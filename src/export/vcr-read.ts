@@ -1,0 +1,119 @@
+/**
+ * Recordings of agent-vcr (github.com/Jarvis2021/agent-vcr, `VCRRecording` in core/format): one JSON document, in which each
+ * request stands with its answer, when that came, and what the server notified of in between.
+ */
+import { skipSpace, skipValue } from '../protocol/json.ts';
+import type { Store } from '../store/open.ts';
+import { objectsIn, required, timeOf } from './foreign-members.ts';
+import { createForeignSessions, type ForeignStart, type Said } from './foreign-sessions.ts';
+import { BadLine, type Members, readObject } from './members.ts';
+import type { ImportOptions } from './ndjson-read.ts';
+import { BYTE_ORDER_MARK, checkUtf8, refusalAt } from './source-lines.ts';
+import { createInteractions } from './vcr-interactions.ts';
+
+const ORIGIN = 'agent-vcr';
+/** The first part of `format_version`; the rest of it does not change what is there. */
+const NEWEST = 1;
+const LF = 0x0a;
+
+/** Gives the public id of the new session. Throws `TapedeckError` `usage` for a broken file, of which then nothing is stored. */
+export async function readVcr(
+  store: Store,
+  source: AsyncIterable<Buffer>,
+  options: ImportOptions,
+): Promise<string[]> {
+  const sessions = createForeignSessions(store, ORIGIN, options);
+  let document: Buffer = Buffer.alloc(0);
+  let place = 0;
+  const onPlace = (at: number) => {
+    place = at;
+  };
+  try {
+    document = await wholeOf(source, options.signal);
+    const recording = recordingOf(document, onPlace);
+    checkVersion(recording);
+    const start = startOf(required(recording, 'metadata', recording.object('metadata')));
+    const session = sessions.begin(start);
+    for (const said of saidIn(recording, start.at, onPlace)) session.add(said);
+    return sessions.finish();
+  } catch (error) {
+    sessions.discard();
+    throw refusalAt(options.file, lineAt(document, place), error);
+  }
+}
+
+async function wholeOf(source: AsyncIterable<Buffer>, signal: AbortSignal): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of source) {
+    signal.throwIfAborted();
+    pieces.push(piece);
+  }
+  const bytes = Buffer.concat(pieces);
+  return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
+}
+
+function recordingOf(document: Buffer, onPlace: (at: number) => void): Members {
+  checkUtf8(document);
+  const start = skipSpace(document, 0);
+  if (start === document.length) throw new BadLine(`expected a recording of ${ORIGIN}, got an empty file`);
+  if (document[start] !== 0x7b)
+    throw new BadLine(`expected a recording of ${ORIGIN}, a JSON object, got something else`);
+  const end = skipValue(document, start);
+  if (end < 0) {
+    onPlace(~end);
+    const what = ~end >= document.length ? 'a file that breaks off' : 'something else';
+    throw new BadLine(`expected JSON, got ${what} in column ${columnOf(document, ~end)}`);
+  }
+  const rest = skipSpace(document, end);
+  if (rest < document.length) {
+    onPlace(rest);
+    throw new BadLine('expected the end of the file after the recording, got more');
+  }
+  return readObject(document, start, 'the file');
+}
+
+function checkVersion(recording: Members): void {
+  const version = required(recording, 'format_version', recording.text('format_version'));
+  const [, major] = /^(\d{1,6})(?:\.\d+)*$/.exec(version) ?? [];
+  if (Number(major) > NEWEST)
+    throw new BadLine(`written by a newer ${ORIGIN} (format ${version}, the newest known is ${NEWEST})`);
+  if (Number(major) !== NEWEST)
+    throw new BadLine(`expected format 1.0.0 as \`format_version\`, got ${JSON.stringify(version)}`);
+}
+
+function startOf(metadata: Members): ForeignStart & { at: number } {
+  const program = metadata.text('server_command');
+  const tags = metadata.object('tags');
+  return {
+    at: required(metadata, 'recorded_at', timeOf(metadata, 'recorded_at')),
+    command: program === null ? null : [program, ...(metadata.texts('server_args') ?? [])],
+    labels: [
+      ...(tags?.names() ?? []).map((key) => [key, tags?.text(key) ?? null] as const),
+      ['transport', metadata.oneOf('transport', { stdio: true, sse: true })],
+      ...['session_id', 'endpoint_id', 'agent_id'].map((key) => [key, metadata.text(key)] as const),
+    ],
+  };
+}
+
+/** All that was said, in order of time. `onPlace` is told of the byte that an error is about. */
+function saidIn(recording: Members, startedAt: number, onPlace: (at: number) => void): Said[] {
+  const session = required(recording, 'session', recording.object('session'));
+  onPlace(recording.span('session')?.start ?? 0);
+  const all = createInteractions(startedAt);
+  all.addHandshake(session);
+  for (const { start } of objectsIn(session, 'interactions')) {
+    onPlace(start);
+    all.add(readObject(session.bytes, start, 'the interaction'));
+  }
+  return all.inOrder();
+}
+
+function lineAt(document: Buffer, at: number): number {
+  let line = 1;
+  for (let lf = document.indexOf(LF); lf !== -1 && lf < at; lf = document.indexOf(LF, lf + 1)) line += 1;
+  return line;
+}
+
+function columnOf(document: Buffer, at: number): number {
+  return at - document.lastIndexOf(LF, Math.max(at - 1, 0));
+}
