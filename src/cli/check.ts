@@ -178,7 +178,9 @@ function* humanLines(session: SessionRow, name: string, tallies: readonly Tally[
   const what = `${session.frames} frames, ${RULE_IDS.length} rules`;
   yield `${colors.bold(escapeText(name))} ${colors.dim(what)}`;
   if (!isWhole(session))
-    yield colors.dim('It is open, was cut off or lost frames: what is missing at its end is not counted.');
+    yield colors.dim(
+      'It is open, was cut off, lost frames or is from another tool: what is missing at its end is not counted.',
+    );
   yield '';
   yield* reportLines(
     tallies.map((one) => ({ ...one, first: one.first.slice(0, MAX_SHOWN) })),

@@ -51,7 +51,7 @@ export function readMcpsnoop(
         for (const { session, events, highest } of open.values())
           if (highest > events) session.lose(highest - events);
         if (withoutMessage > 0)
-          options.onNote?.(`lines left out, of HTTP answers without a message: ${withoutMessage}`);
+          options.onNote?.(`lines left out, of HTTP without a message: ${withoutMessage}`);
       },
     };
   });
@@ -71,9 +71,13 @@ function beginSession(sessions: ForeignSessions, event: Members, id: string): Fo
   });
 }
 
-/** An empty line of stderr has no text; an answer without a body has nothing but its status. */
+/**
+ * An empty line of stderr has no text. By HTTP what is no JSON is an answer without a body, or with one that holds no
+ * message, unless it is the beginning of a long one.
+ */
 function hasLine(event: Members, channel: StdioChannel): boolean {
-  return channel === 'stderr' || event.has('raw') || event.has('text');
+  if (channel === 'stderr' || event.has('raw')) return true;
+  return event.has('text') && (event.text('transport') !== 'http' || event.flag('truncated') === true);
 }
 
 function lineOf(event: Members, channel: StdioChannel): Said {

@@ -17,7 +17,8 @@ export function* checkSession(
 ): Generator<Finding> {
   const { basis } = session;
   const transport = session.transport === 'stdio' ? 'stdio' : 'http';
-  const check = createCheck({ transport, basis, isWhole: isWhole(session) }, schemas);
+  const isForeign = session.importedFrom !== null;
+  const check = createCheck({ transport, basis, isWhole: isWhole(session), isForeign }, schemas);
   for (const happening of eachHappening(store, session)) {
     if (happening.type === 'frame') {
       yield* check.frame(happening.frame, happening.frame.seq);

@@ -17,12 +17,13 @@ const EARLY = new Set([
 
 type Stage = 'none' | 'asked' | 'answered' | 'done';
 
-export function inspectLifecycle(report: Report, { basis, isWhole }: SessionFacts): Inspector {
+export function inspectLifecycle(report: Report, { basis, isWhole, isForeign }: SessionFacts): Inspector {
   let stage: Stage = 'none';
   let requested: string | null = null;
   let isMissingTold = false;
   let answerAt: Seen | null = null;
-  const isConversation = basis !== 'stateless';
+  /** Another tool may have left out a part of the handshake, or taken several conversations for one. */
+  const isConversation = basis !== 'stateless' && isForeign !== true;
   /** A proxy may be put before a server whose clients have shaken hands long ago. */
   const isFromStart = basis === 'stdio-process' || basis === 'sse-endpoint';
 

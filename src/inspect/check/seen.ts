@@ -58,6 +58,8 @@ export type SessionFacts = {
   basis: string;
   /** Its recorder is still at work, or was cut off: what is missing at its end proves nothing. */
   isWhole: boolean;
+  /** Another tool has recorded it. */
+  isForeign?: boolean;
 };
 
 /** Looks for one kind of fault. Its parts are called in the order of the session. */
