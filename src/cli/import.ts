@@ -49,7 +49,7 @@ export const importCommand: CommandModule<object, Options> = {
       .example('$0 import session.ndjson', 'Then: tapedeck show')
       .example('$0 import recordings/*.ndjson', 'One session from each file')
       .example('$0 import calculator.vcr', 'A recording of agent-vcr; others are known by how they begin too')
-      .example('$0 import --format mcpsnoop trace.jsonl', 'What it is, and not what it looks like')
+      .example('$0 import --format mcpsnoop trace.jsonl', 'One whose beginning does not tell')
       .example('ssh host tapedeck export | $0 import - --name from-host', 'A session from another machine'),
   async handler({ files, db, name, format }) {
     const store = openStore(storePath(db));

@@ -91,7 +91,7 @@ function readHeader(header: Members): ForeignStart {
   return {
     at: required(header, 'startedAt', timeOf(header, 'startedAt')),
     command: header.texts('command'),
-    url: header.text('url'),
+    target: header.text('url'),
     labels: [
       ['recorder', header.text('recorder')],
       ['transport', header.oneOf('transport', { stdio: true, http: true })],

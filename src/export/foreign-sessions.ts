@@ -15,7 +15,8 @@ export type ForeignStart = {
   at: number;
   name?: string | null;
   command?: readonly string[] | null;
-  url?: string | null;
+  /** Where there is no command: the URL, or whatever else the file calls the server by. */
+  target?: string | null;
   /** Left out where there is no value. */
   labels?: readonly (readonly [key: string, value: string | null])[];
 };
@@ -73,7 +74,7 @@ export function createForeignSessions(store: Store, origin: string, options: Imp
 }
 
 function sessionStart(
-  { at, name = null, command = null, url = null, labels = [] }: ForeignStart,
+  { at, name = null, command = null, target = null, labels = [] }: ForeignStart,
   origin: string,
   options: ImportOptions,
 ) {
@@ -85,7 +86,7 @@ function sessionStart(
     name: options.name ?? name,
     // Ours comes last, and so stands in place of one that the file has by that name.
     labels: [...known, [IMPORTED, origin] as const],
-    target: command === null ? (url ?? '') : commandLine(command),
+    target: command === null ? (target ?? '') : commandLine(command),
     ...{ command, at, cwd: null, clientPid: null, clientProgram: null },
   };
 }

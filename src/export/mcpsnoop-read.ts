@@ -66,7 +66,7 @@ function beginSession(sessions: ForeignSessions, event: Members, id: string): Fo
     command: meta?.texts('command') ?? null,
     labels: [
       ['session', id],
-      ['transport', event.text('transport')],
+      ['transport', event.text('transport') || null],
     ],
   });
 }

@@ -2,6 +2,7 @@
  * Recordings of agent-vcr (github.com/Jarvis2021/agent-vcr, `VCRRecording` in core/format): one JSON document, in which each
  * request stands with its answer, when that came, and what the server notified of in between.
  */
+import { commandLine } from '../protocol/command-line.ts';
 import { skipSpace, skipValue } from '../protocol/json.ts';
 import type { Store } from '../store/open.ts';
 import { objectsIn, required, timeOf } from './foreign-members.ts';
@@ -82,17 +83,26 @@ function checkVersion(recording: Members): void {
 }
 
 function startOf(metadata: Members): ForeignStart & { at: number } {
-  const program = metadata.text('server_command');
   const tags = metadata.object('tags');
   return {
     at: required(metadata, 'recorded_at', timeOf(metadata, 'recorded_at')),
-    command: program === null ? null : [program, ...(metadata.texts('server_args') ?? [])],
+    ...commandOf(metadata.text('server_command'), metadata.texts('server_args') ?? []),
     labels: [
       ...(tags?.names() ?? []).map((key) => [key, tags?.text(key) ?? null] as const),
       ['transport', metadata.oneOf('transport', { stdio: true, sse: true })],
       ...['session_id', 'endpoint_id', 'agent_id'].map((key) => [key, metadata.text(key)] as const),
     ],
   };
+}
+
+/** The one recorder writes a program and its arguments, the other the line that it was given: nobody can tell how that splits. */
+function commandOf(
+  program: string | null,
+  args: readonly string[],
+): Pick<ForeignStart, 'command' | 'target'> {
+  if (program === null) return {};
+  if (!/\s/.test(program)) return { command: [program, ...args] };
+  return { target: [program, ...(args.length === 0 ? [] : [commandLine(args)])].join(' ') };
 }
 
 /** All that was said, in order of time. `onPlace` is told of the byte that an error is about. */

@@ -22,7 +22,7 @@ export function* sessionHeader(
   const lines: [title: string, text: string][] = [
     ['session', `${session.id}${name}`],
     ...(session.transport === 'stdio' ? stdioLines(session) : httpLines(session, userAgent)),
-    ['started', `${formatTime(session.startedAt)} on ${session.host}`],
+    ['started', startText(session)],
     ['ended', endText(session)],
     ['recorded', recordedText(session)],
     ...importedLine(session),
@@ -32,6 +32,11 @@ export function* sessionHeader(
     yield `${colors.dim(title.padEnd(10))}${clip(escapeText(text), width - 10)}`;
   }
   yield '';
+}
+
+/** The host is that of who wrote the row: of another tool's recording it tells nothing. */
+function startText({ startedAt, host, importedFrom }: SessionRow): string {
+  return importedFrom === null ? `${formatTime(startedAt)} on ${host}` : formatTime(startedAt);
 }
 
 /** Other tools keep less. */

@@ -59,6 +59,9 @@ function prepare(folder: string): void {
     'test/staging',
   ])
     cpSync(recording, join(folder, `${name}.ndjson`));
+  const others = { 'calculator.vcr': 'agent-vcr-python.vcr', 'trace.jsonl': 'mcpsnoop.jsonl' };
+  for (const [name, from] of Object.entries(others))
+    cpSync(fixture(`other-tools/${from}`), join(folder, name));
   script(join(folder, 'bin/tapedeck'), `exec '${process.execPath}' '${BIN}' "$@"`);
   for (const name of ['server', 'bin/npx', 'bin/python', 'bin/uvx'])
     script(join(folder, name), `exec '${process.execPath}' '${fixture('echo.js')}'`);

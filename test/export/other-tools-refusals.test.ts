@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { importForeign, linesOf, OTHER_TOOLS, otherTool, sessionOf, textOf } from '../support/other-tools.ts';
-import { listSessions, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
+import { FAKE_SECRETS } from '../support/secrets.ts';
+import { listSessions, showFrames, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 const CASSETTE = '{"type":"header","cassetteVersion":2,"startedAt":"2026-08-19T07:35:20Z"}';
 const FRAME = '{"type":"frame","t":1,"dir":"c2s","frame":{"jsonrpc":"2.0","method":"a"}}';
@@ -260,6 +261,20 @@ test('show says where a session comes from, and does not make up how it ended', 
   expect(text).toMatch(/ended +unknown\n/);
   expect(text).toMatch(/imported +from mcporter: messages as it kept them, not the bytes that passed\n/);
   expect(await listSessions(db)).toMatchObject([{ endReason: 'unknown', endedAt: null }, {}, {}]);
+});
+
+test('what another tool has left in the clear can be masked', async () => {
+  const db = tempStore();
+  const { child, ended } = tapedeck(['import', '-', '--db', db]);
+  const [{ text = '' } = {}] = FAKE_SECRETS.filter(({ rule }) => rule === 'github-token');
+  child.stdin.end(
+    `${SNOOP.replace('{}', JSON.stringify({ jsonrpc: '2.0', method: 'a', params: { text } }))}\n`,
+  );
+  const id = (await ended).stdout.toString().trim();
+  expect((await showFrames(db, id))[0]?.text).toContain(text);
+  const masked = await tapedeck(['redact', id, '--db', db]).ended;
+  expect(masked).toMatchObject({ code: 0, stderr: '' });
+  expect((await showFrames(db, id))[0]?.text).toContain('[redacted:github-token:');
 });
 
 test('check misses nothing that a tool does not keep', async () => {

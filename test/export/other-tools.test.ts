@@ -261,6 +261,14 @@ describe('agent-vcr', () => {
     store.close();
   });
 
+  test('a command that is given as a line stays a line', async () => {
+    const store = openStore(tempStore());
+    const text = textOf('agent-vcr-typescript.vcr').replace('"node"', '"node server.js"');
+    const [id = ''] = await importForeign(store, text);
+    expect(sessionOf(store, id)).toMatchObject({ command: null, target: 'node server.js calculator.mjs' });
+    store.close();
+  });
+
   test('what was never answered has no answer', async () => {
     const document = JSON.parse(textOf('agent-vcr-typescript.vcr'));
     document.session.interactions[1].response = null;
