@@ -3,13 +3,13 @@
  * request stands with its answer, when that came, and what the server notified of in between.
  */
 import { commandLine } from '../protocol/command-line.ts';
-import { skipSpace, skipValue } from '../protocol/json.ts';
+import { skipSpace, skipValue, sourceText } from '../protocol/json.ts';
 import type { Store } from '../store/open.ts';
 import { objectsIn, required, timeOf } from './foreign-members.ts';
 import { createForeignSessions, type ForeignStart, type Said } from './foreign-sessions.ts';
 import { BadLine, type Members, readObject } from './members.ts';
 import type { ImportOptions } from './ndjson-read.ts';
-import { BYTE_ORDER_MARK, checkUtf8, refusalAt } from './source-lines.ts';
+import { BYTE_ORDER_MARK, checkUtf8, LONGEST, refusalAt } from './source-lines.ts';
 import { createInteractions } from './vcr-interactions.ts';
 
 const ORIGIN = 'agent-vcr';
@@ -45,11 +45,14 @@ export async function readVcr(
 
 async function wholeOf(source: AsyncIterable<Buffer>, signal: AbortSignal): Promise<Buffer> {
   const pieces: Buffer[] = [];
+  let length = 0;
   for await (const piece of source) {
     signal.throwIfAborted();
     pieces.push(piece);
+    length += piece.length;
+    if (length > LONGEST) throw new BadLine(`expected a file of at most ${LONGEST} bytes, got a longer one`);
   }
-  const bytes = Buffer.concat(pieces);
+  const bytes = Buffer.concat(pieces, length);
   return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
 }
 
@@ -88,11 +91,18 @@ function startOf(metadata: Members): ForeignStart & { at: number } {
     at: required(metadata, 'recorded_at', timeOf(metadata, 'recorded_at')),
     ...commandOf(metadata.text('server_command'), metadata.texts('server_args') ?? []),
     labels: [
-      ...(tags?.names() ?? []).map((key) => [key, tags?.text(key) ?? null] as const),
+      ...(tags === null ? [] : tags.names().map((key) => [key, tagText(tags, key)] as const)),
       ['transport', metadata.oneOf('transport', { stdio: true, sse: true })],
       ...['session_id', 'endpoint_id', 'agent_id'].map((key) => [key, metadata.text(key)] as const),
     ],
   };
+}
+
+/** The recorder in TypeScript takes any value for a tag. */
+function tagText(tags: Members, key: string): string | null {
+  const tag = tags.span(key);
+  if (tag === undefined || tag.type === 'null') return null;
+  return tag.type === 'string' ? tags.text(key) : sourceText(tags.bytes, tag);
 }
 
 /** The one recorder writes a program and its arguments, the other the line that it was given: nobody can tell how that splits. */

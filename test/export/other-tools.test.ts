@@ -269,6 +269,20 @@ describe('agent-vcr', () => {
     store.close();
   });
 
+  test('tags of any type are labels, and none hides where the session comes from', async () => {
+    const store = openStore(tempStore());
+    const text = textOf('agent-vcr-typescript.vcr').replace(
+      '"tags": {}',
+      '"tags": {"run":7,"on":null,"os":["a"],"imported":"no"}',
+    );
+    const [id = ''] = await importForeign(store, text);
+    expect(sessionOf(store, id)['labels']).toEqual({
+      ...{ run: '7', os: '["a"]' },
+      ...{ imported: 'agent-vcr', transport: 'stdio' },
+    });
+    store.close();
+  });
+
   test('what was never answered has no answer', async () => {
     const document = JSON.parse(textOf('agent-vcr-typescript.vcr'));
     document.session.interactions[1].response = null;
