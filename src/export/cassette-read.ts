@@ -5,9 +5,9 @@
 import type { StdioChannel } from '../protocol/frame.ts';
 import type { Store } from '../store/open.ts';
 import { readForeignLines } from './foreign-lines.ts';
-import { messageOf, required, timeOf } from './foreign-members.ts';
+import { messageOf, timeOf } from './foreign-members.ts';
 import type { ForeignSession, ForeignSessions, ForeignStart, Said } from './foreign-sessions.ts';
-import { BadLine, type Members } from './members.ts';
+import { BadLine, type Members, required } from './members.ts';
 import type { ImportOptions } from './ndjson-read.ts';
 import { timeAfter } from './relative-time.ts';
 

@@ -1,12 +1,7 @@
-/** What the files of several tools have in common: members that must be there, times, messages as they stand. */
+/** What the files of several tools have in common: times, and messages as they stand. */
 import { parseIsoTime } from '../protocol/iso-time.ts';
 import { eachElement, type Span } from '../protocol/json.ts';
-import { BadLine, type Members } from './members.ts';
-
-export function required<T>({ where }: Members, name: string, value: T | null): T {
-  if (value === null) throw new BadLine(`expected \`${name}\` in ${where}, got none`);
-  return value;
-}
+import { BadLine, type Members, required } from './members.ts';
 
 /** A time of RFC 3339, or one without a zone, which is taken for UTC. Null: there is none. Throws `BadLine`. */
 export function timeOf(members: Members, name: string): number | null {

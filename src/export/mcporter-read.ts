@@ -7,9 +7,9 @@ import { skipSpace } from '../protocol/json.ts';
 import { withoutMembers } from '../protocol/json-edit.ts';
 import type { Store } from '../store/open.ts';
 import { readForeignLines } from './foreign-lines.ts';
-import { required, timeOf } from './foreign-members.ts';
+import { timeOf } from './foreign-members.ts';
 import type { ForeignSession } from './foreign-sessions.ts';
-import { BadLine, type Members } from './members.ts';
+import { BadLine, type Members, required } from './members.ts';
 import type { ImportOptions } from './ndjson-read.ts';
 
 const ORIGIN = 'mcporter';

@@ -5,9 +5,9 @@
 import type { StdioChannel } from '../protocol/frame.ts';
 import type { Store } from '../store/open.ts';
 import { readForeignLines } from './foreign-lines.ts';
-import { required, sliceOf, timeOf } from './foreign-members.ts';
+import { sliceOf, timeOf } from './foreign-members.ts';
 import type { ForeignSession, ForeignSessions, Said } from './foreign-sessions.ts';
-import type { Members } from './members.ts';
+import { type Members, required } from './members.ts';
 import type { ImportOptions } from './ndjson-read.ts';
 
 const ORIGIN = 'mcpsnoop';

@@ -35,6 +35,12 @@ export type Members = {
   only(...names: readonly string[]): void;
 };
 
+/** The value of a member that must be there. Throws `BadLine` where it is not. */
+export function required<T>({ where }: Members, name: string, value: T | null): T {
+  if (value === null) throw new BadLine(`expected \`${name}\` in ${where}, got none`);
+  return value;
+}
+
 /** Reads a line that is one JSON object. */
 export function readLine(line: Buffer): Members {
   const start = skipSpace(line, 0);

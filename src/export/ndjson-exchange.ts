@@ -3,7 +3,7 @@ import type { HttpEndEvent } from '../protocol/http-event.ts';
 import type { HttpExchange, SidedEdit } from '../store/http-exchange.ts';
 import { type HeadMoment, INFORMATION, REQUEST_HEAD } from '../store/http-moments.ts';
 import type { HttpExchangeRow } from '../store/http-reader.ts';
-import { BadLine, type Members } from './members.ts';
+import { BadLine, type Members, required } from './members.ts';
 import { msText, timeAfter } from './relative-time.ts';
 
 const CLOSERS: Record<HttpEndEvent['closedBy'], true> = { server: true, client: true, proxy: true };
@@ -160,8 +160,8 @@ function emptyExchange(number: number): HttpExchange {
 function readRequest(row: HttpExchange, request: Members, at: number): void {
   request.only('method', 'path', 'version', 'client', 'headers', 'edits', 'body');
   row.at = at;
-  row.method = needed(request, 'method', request.text('method'));
-  row.path = needed(request, 'path', request.text('path'));
+  row.method = required(request, 'method', request.text('method'));
+  row.path = required(request, 'path', request.text('path'));
   row.version = request.text('version') ?? '1.1';
   row.client = request.text('client') ?? '';
   row.requestHeaders = request.pairs('headers') ?? [];
@@ -178,7 +178,7 @@ function readRequest(row: HttpExchange, request: Members, at: number): void {
 
 function readInformation(row: HttpExchange, information: Members, at: number): void {
   information.only('status', 'headers');
-  const status = needed(information, 'status', information.count('status'));
+  const status = required(information, 'status', information.count('status'));
   row.informations.push({ at, status, headers: information.pairs('headers') ?? [] });
 }
 
@@ -186,7 +186,7 @@ function readResponse(row: HttpExchange, response: Members, at: number): void {
   if (row.responseAt !== null) throw new BadLine(`HTTP exchange ${row.number} has a response already`);
   response.only('status', 'statusText', 'headers', 'edits', 'bytes');
   row.responseAt = at;
-  row.status = needed(response, 'status', response.count('status'));
+  row.status = required(response, 'status', response.count('status'));
   row.statusText = response.text('statusText') ?? '';
   row.responseHeaders = response.pairs('headers') ?? [];
   row.responseBytes = response.count('bytes') ?? 0;
@@ -205,13 +205,8 @@ function readEnd(row: HttpExchange, end: Members, at: number, frames: number): v
 function readEdits(head: Members, side: SidedEdit['side']): SidedEdit[] {
   return (head.objects('edits') ?? []).map((edit) => {
     edit.only('header', 'original');
-    const header = needed(edit, 'header', edit.text('header'));
-    const original = needed(edit, 'original', edit.text('original'));
+    const header = required(edit, 'header', edit.text('header'));
+    const original = required(edit, 'original', edit.text('original'));
     return { side, header, original };
   });
-}
-
-function needed<T>({ where }: Members, name: string, value: T | null): T {
-  if (value === null) throw new BadLine(`expected \`${name}\` in ${where}, got none`);
-  return value;
 }

@@ -11,7 +11,7 @@ import type { SessionRow } from '../store/reader.ts';
 import type { SessionRedaction } from '../store/redaction.ts';
 import type { SessionDetails } from '../store/session-details.ts';
 import type { Basis, EndReason, SessionEnd, Transport } from '../store/session-writer.ts';
-import { BadLine, type Members } from './members.ts';
+import { BadLine, type Members, required } from './members.ts';
 
 /** What is written, and the newest that is read. */
 export const FORMAT = 1;
@@ -160,11 +160,6 @@ function readSession(session: Members): Header {
     tapedeck: session.text('recordedWith'),
     redaction: readRedaction(session.object('redaction')),
   };
-}
-
-function required<T>({ where }: Members, name: string, value: T | null): T {
-  if (value === null) throw new BadLine(`expected \`${name}\` in ${where}, got none`);
-  return value;
 }
 
 function readTime(session: Members, name: string): number | null {

@@ -1,8 +1,8 @@
 /** The requests of an agent-vcr recording, with their answers and notifications, as one conversation. */
 import { withoutMembers, withoutSpace } from '../protocol/json-edit.ts';
-import { messageOf, objectsIn, required, timeOf } from './foreign-members.ts';
+import { messageOf, objectsIn, timeOf } from './foreign-members.ts';
 import type { Said } from './foreign-sessions.ts';
-import { BadLine, type Members, readObject } from './members.ts';
+import { BadLine, type Members, readObject, required } from './members.ts';
 import { timeAfter } from './relative-time.ts';
 
 export type Interactions = {

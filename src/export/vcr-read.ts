@@ -5,9 +5,9 @@
 import { commandLine } from '../protocol/command-line.ts';
 import { skipSpace, skipValue, sourceText } from '../protocol/json.ts';
 import type { Store } from '../store/open.ts';
-import { objectsIn, required, timeOf } from './foreign-members.ts';
+import { objectsIn, timeOf } from './foreign-members.ts';
 import { createForeignSessions, type ForeignStart, type Said } from './foreign-sessions.ts';
-import { BadLine, type Members, readObject } from './members.ts';
+import { BadLine, type Members, readObject, required } from './members.ts';
 import type { ImportOptions } from './ndjson-read.ts';
 import { BYTE_ORDER_MARK, checkUtf8, LONGEST, refusalAt } from './source-lines.ts';
 import { createInteractions } from './vcr-interactions.ts';

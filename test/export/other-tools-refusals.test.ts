@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { importForeign, linesOf, OTHER_TOOLS, otherTool, sessionOf, textOf } from '../support/other-tools.ts';
@@ -184,6 +185,40 @@ for (const [what, [text, line, said]] of Object.entries(REFUSED)) {
     store.close();
   });
 }
+
+const HARM = fc.record({
+  name: fc.constantFrom(...OTHER_TOOLS),
+  at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+  removed: fc.integer({ min: 0, max: 40 }),
+  put: fc.oneof(
+    fc.constantFrom('', '"', '{', '}', ',', '\n', 'null', '-1', '1e999', '[]', '\\', '\u0000', '"type":'),
+    fc.string({ maxLength: 3 }),
+  ),
+  isCut: fc.boolean(),
+});
+
+test('whatever happens to a file, it is read or refused in words, and never in part', async () => {
+  const store = openStore(tempStore());
+  const sessions = store.prepare('SELECT count(*) FROM session').pluck();
+  await fc.assert(
+    fc.asyncProperty(HARM, async ({ name, at, removed, put, isCut }) => {
+      const text = textOf(name);
+      const from = Math.floor(at * text.length);
+      const harmed = text.slice(0, from) + put + (isCut ? '' : text.slice(from + removed));
+      const before = sessions.get() as number;
+      const ids = await importForeign(store, harmed).catch((error) => {
+        expect(error).toMatchObject({
+          name: 'TapedeckError',
+          message: expect.stringMatching(/^a\.file, line /),
+        });
+        return [];
+      });
+      expect(sessions.get()).toBe(before + ids.length);
+    }),
+    { numRuns: 400 },
+  );
+  store.close();
+});
 
 test('of long sessions in a file that goes wrong at its end nothing is left', async () => {
   const store = openStore(tempStore());
