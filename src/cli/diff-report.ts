@@ -1,7 +1,8 @@
 /** What two sessions differ in, for people and for programs. Whatever was recorded is escaped. */
 import { formatDuration } from '../inspect/figures.ts';
 import type { Look } from '../inspect/look.ts';
-import { clip, pad, widthOf } from '../inspect/text.ts';
+import { type Column, tableLines } from '../inspect/table.ts';
+import { clip, pad } from '../inspect/text.ts';
 import { escapeText } from '../protocol/escape.ts';
 import { type Difference, jsonPointer } from '../replay/diff.ts';
 import type { ListChange } from '../replay/list-diff.ts';
@@ -10,15 +11,15 @@ import { differenceLines } from './verify-report.ts';
 
 const SIDES = { from: 'a', to: 'b' };
 const MAX_TIMINGS = 20;
-const NAME_COLUMNS = 40;
 
 export function isEqual({ lists, calls }: SessionDiff): boolean {
   return lists.length === 0 && calls.every(({ verdict }) => verdict === 'equal');
 }
 
-export function* diffLines(diff: SessionDiff, { colors, width }: Look): Generator<string> {
+export function* diffLines(diff: SessionDiff, look: Look): Generator<string> {
+  const { colors, width } = look;
   for (const kind of diff.unknownLists)
-    yield colors.dim(`the ${kind}s are not compared: only one of the sessions asked for them`);
+    yield colors.dim(clip(`the ${kind}s are not compared: only one of the sessions asked for them`, width));
   for (const change of diff.lists) for (const line of listLines(change)) yield clip(line, width);
   for (const call of diff.calls) {
     if (call.verdict === 'equal') continue;
@@ -27,7 +28,7 @@ export function* diffLines(diff: SessionDiff, { colors, width }: Look): Generato
     for (const line of rest) yield clip(line, width);
   }
   if (diff.lists.length > 0 || diff.calls.some(({ verdict }) => verdict !== 'equal')) yield '';
-  yield* timingLines(diff.timings, colors.dim);
+  yield* timingLines(diff.timings, look);
   yield summaryLine(diff);
 }
 
@@ -50,33 +51,39 @@ function callLines(call: PairedCall): string[] {
   ];
 }
 
+type TimingRow = Timing & { most: number };
+
+const figure = (title: string, expendable: number, cell: (row: TimingRow) => string): Column<TimingRow> => ({
+  title,
+  isNumber: true,
+  cell,
+  ...(expendable === 0 ? {} : { expendable }),
+});
+
+/** Where there is little room, the medians stay. */
+const TIMING_COLUMNS: readonly Column<TimingRow>[] = [
+  {
+    title: 'CALL',
+    least: 12,
+    cell: ({ method, target }) => (target === null ? method : `${method} ${target}`),
+  },
+  figure('CALLS A', 2, ({ a }) => String(a.length)),
+  figure('CALLS B', 2, ({ b }) => String(b.length)),
+  figure('P50 A', 0, ({ a }) => time(median(a))),
+  figure('P50 B', 0, ({ b }) => time(median(b))),
+  figure('P95 A', 1, ({ a }) => time(p95(a))),
+  figure('P95 B', 1, ({ b }) => time(p95(b))),
+];
+
 /** The ones that took longest, with the median and the 95th percentile of both sides. */
-function* timingLines(timings: readonly Timing[], dim: (text: string) => string): Generator<string> {
+function* timingLines(timings: readonly Timing[], look: Look): Generator<string> {
   const rows = timings
     .map((timing) => ({ ...timing, most: Math.max(p95(timing.a) ?? 0, p95(timing.b) ?? 0) }))
     .sort((x, y) => y.most - x.most)
     .slice(0, MAX_TIMINGS);
   if (rows.length === 0) return;
-  yield dim(
-    `${pad('', NAME_COLUMNS)}  ${['calls a', 'calls b', 'p50 a', 'p50 b', 'p95 a', 'p95 b'].map(column).join('')}`,
-  );
-  for (const { method, target, a, b } of rows) {
-    const name = clip(escapeText(target === null ? method : `${method} ${target}`), NAME_COLUMNS);
-    const cells = [
-      String(a.length),
-      String(b.length),
-      time(median(a)),
-      time(median(b)),
-      time(p95(a)),
-      time(p95(b)),
-    ];
-    yield `${pad(name, NAME_COLUMNS)}  ${cells.map(column).join('')}`;
-  }
+  yield* tableLines(TIMING_COLUMNS, rows, look);
   yield '';
-}
-
-function column(text: string): string {
-  return ' '.repeat(Math.max(1, 11 - widthOf(text))) + text;
 }
 
 function time(microseconds: number | null): string {

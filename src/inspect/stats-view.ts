@@ -58,6 +58,8 @@ const FIGURES: readonly Column<Group>[] = [
   {
     ...ofCalls('OPEN', (figures) => String(outcome(figures, 'unanswered'))),
     ...warning('yellow', (figures) => outcome(figures, 'unanswered')),
+    // The first line says how many there are.
+    expendable: 2,
   },
   {
     ...ofCalls('CANCELLED', (figures) => String(outcome(figures, 'cancelled'))),
