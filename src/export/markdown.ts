@@ -1,15 +1,16 @@
 /** A session as a report in Markdown: what it was, each exchange in a row, and what failed, whole. */
-import { jsonOf, messagesOf } from '../protocol/conversation.ts';
 import { formatIsoTime } from '../protocol/iso-time.ts';
-import { bodyText } from '../protocol/label.ts';
 import { type ExchangeRow, eachExchange } from '../store/exchange-reader.ts';
 import type { Store } from '../store/open.ts';
-import { prepareFramesAfter, type SessionRow, stateOf } from '../store/reader.ts';
+import { type SessionRow, stateOf } from '../store/reader.ts';
 import type { WriteOptions } from './formats.ts';
 import { cell, fenced } from './markdown-text.ts';
+import { type BodyOf, isOf, prepareBody } from './message-body.ts';
 
 /** Of a longer body the report has the beginning. */
 const MAX_BODY_CHARS = 4000;
+/** Of a longer name, too: it stands in a table. */
+const MAX_NAME_CHARS = 200;
 /** The whole of so many failures is shown; the table has all. */
 const MAX_FAILURES = 100;
 
@@ -61,31 +62,32 @@ function who(name: string | null, version: string | null): string {
   return name === null ? 'unknown' : [name, version].filter((word) => word !== null).join(' ');
 }
 
-function rowLine({ requestSeq, askedBy, method, target, outcome, errorCode, latency }: ExchangeRow): string {
-  const call = cell([method, target].filter((word) => word !== null).join(' '));
+function rowLine(exchange: ExchangeRow): string {
+  const { requestSeq, askedBy, outcome, errorCode, latency } = exchange;
+  const call = cell(callText(exchange));
   const ms = latency === null ? '' : (latency / 1000).toFixed(1);
   return `| ${requestSeq} | ${askedBy} | ${call} | ${outcome}${errorCode === null ? '' : ` ${errorCode}`} | ${ms} |\n`;
 }
 
-function* failureLines(exchange: ExchangeRow, bodyOf: (seq: number) => string): Generator<string> {
-  const { requestSeq, answerSeq, method, target, outcome } = exchange;
-  yield `\n### ${cell(`#${requestSeq} ${[method, target].filter((word) => word !== null).join(' ')}: ${outcome}`)}\n`;
-  yield `\nAsked:\n\n${fenced(bodyOf(requestSeq), 'json')}`;
-  if (answerSeq !== null) yield `\nAnswered:\n\n${fenced(bodyOf(answerSeq), 'json')}`;
+function* failureLines(exchange: ExchangeRow, bodyOf: BodyOf): Generator<string> {
+  const { requestSeq, answerSeq, id, outcome } = exchange;
+  yield `\n### ${cell(`#${requestSeq} ${callText(exchange)}: ${outcome}`)}\n`;
+  yield `\nAsked:\n\n${fenced(bodyText(bodyOf(requestSeq, isOf(id, 'request'))), 'json')}`;
+  if (answerSeq === null) return;
+  yield `\nAnswered:\n\n${fenced(bodyText(bodyOf(answerSeq, isOf(id, 'result', 'error'))), 'json')}`;
 }
 
-/** The params, result or error of a frame's first message, spread over lines where it is JSON. */
-function prepareBody(store: Store, session: number): (seq: number) => string {
-  const frameAfter = prepareFramesAfter(store, session, 1);
-  return (seq) => {
-    const [frame] = frameAfter(seq - 1);
-    const [message] = frame === undefined ? [] : messagesOf(frame);
-    if (frame === undefined || message === undefined) return '';
-    const text = spread(bodyText(message, jsonOf(frame), 0));
-    return text.length > MAX_BODY_CHARS
-      ? `${text.slice(0, MAX_BODY_CHARS)}\n… ${text.length} characters in all`
-      : text;
-  };
+function callText({ method, target }: ExchangeRow): string {
+  const text = target === null ? method : `${method} ${target}`;
+  return text.length > MAX_NAME_CHARS ? `${text.slice(0, MAX_NAME_CHARS)}…` : text;
+}
+
+/** The params, result or error, spread over lines where it is JSON. */
+function bodyText(body: Buffer | null): string {
+  const text = spread(body?.toString() ?? '');
+  return text.length > MAX_BODY_CHARS
+    ? `${text.slice(0, MAX_BODY_CHARS)}\n… ${text.length} characters in all`
+    : text;
 }
 
 /** Numbers that JSON.parse would change stay as they are written. */

@@ -4,13 +4,12 @@
  * stream nothing does, and it takes no time.
  */
 import { createHash } from 'node:crypto';
-import type { Message } from '../protocol/message.ts';
 import type { ExchangeRow, NotificationRow } from '../store/exchange-reader.ts';
 import { type HttpExchangeRow, prepareHttpExchange } from '../store/http-reader.ts';
 import type { Store } from '../store/open.ts';
 import type { SessionRow } from '../store/reader.ts';
 import { headerOf } from './http-text.ts';
-import { type BodyOf, memberOf, prepareBody, textOf } from './otlp-body.ts';
+import { type BodyOf, isOf, memberOf, prepareBody, textOf } from './message-body.ts';
 import {
   networkFacts,
   notificationFacts,
@@ -54,7 +53,7 @@ export function prepareSpans(store: Store, session: SessionRow, withArguments: b
   const httpOf = (number: number | null) => (number === null ? undefined : exchangeOf(number));
 
   function ofRequest(row: ExchangeRow): Told {
-    const asked = bodyOf(row.requestSeq, isOf(row, 'request'));
+    const asked = bodyOf(row.requestSeq, isOf(row.id, 'request'));
     const http = httpOf(row.http);
     const facts = { ...operationFacts(row), ...commonFacts(session, row.askedBy, http) };
     const span: Span = {
@@ -111,13 +110,9 @@ function keyOf(session: SessionRow, { requestSeq, askedBy, idType, id }: Request
   return `${session.id} ${requestSeq} ${askedBy} ${idType} ${id}`;
 }
 
-function isOf({ id }: Pick<ExchangeRow, 'id'>, kind: Message['kind']): (message: Message) => boolean {
-  return (message) => message.kind === kind && 'id' in message && message.id?.text === id;
-}
-
 /** The span of a request. */
 function contextOf(session: SessionRow, request: RequestKey, bodyOf: BodyOf): TraceContext {
-  return placeOf(keyOf(session, request), bodyOf(request.requestSeq, isOf(request, 'request')), null);
+  return placeOf(keyOf(session, request), bodyOf(request.requestSeq, isOf(request.id, 'request')), null);
 }
 
 type Place = Pick<Span, 'traceId' | 'spanId' | 'parentSpanId' | 'traceState'>;
@@ -175,7 +170,7 @@ function endOf(session: SessionRow, { at, latency }: ExchangeRow): number {
 
 function argumentFacts(row: ExchangeRow, asked: Buffer | null, bodyOf: BodyOf): Facts {
   if (row.method !== 'tools/call') return {};
-  const result = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row, 'result'));
+  const result = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row.id, 'result'));
   return {
     'gen_ai.tool.call.arguments': memberOf(asked, 'arguments')?.toString('utf8'),
     'gen_ai.tool.call.result': result?.toString('utf8'),
@@ -184,7 +179,7 @@ function argumentFacts(row: ExchangeRow, asked: Buffer | null, bodyOf: BodyOf): 
 
 function statusOf(row: ExchangeRow, bodyOf: BodyOf): Span['status'] {
   if (operationFacts(row)['error.type'] === null) return {};
-  const error = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row, 'error'));
+  const error = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row.id, 'error'));
   const message = textOf(error, 'message');
   return { code: ERROR, ...(message === null ? {} : { message }) };
 }

@@ -207,6 +207,23 @@ test('a report has each exchange in a row and the failures whole, with nothing r
   expect(hostile.text).not.toContain('\u001b');
 });
 
+test('a report shows of a batch the request that failed, and of long names the beginning', async () => {
+  const long = 'n'.repeat(1_000_000);
+  const call = (id: number, name: string) =>
+    `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}"}}`;
+  const db = await converse(
+    `>[${call(1, 'fine')},${call(2, 'bad')}]`,
+    '<[{"jsonrpc":"2.0","id":1,"result":{"content":[]}},{"jsonrpc":"2.0","id":2,"error":{"code":7,"message":"no"}}]',
+    `>${call(3, long)}`,
+  );
+  const { text } = await exported(db, 'markdown');
+  const [, failure = ''] = text.split('tools/call bad: error\n');
+  expect(failure).toMatch(
+    /^\nAsked:\n\n```json\n\{\n {2}"name": "bad"\n\}\n```\n\nAnswered:\n\n```json\n\{\n {2}"code": 7/,
+  );
+  expect(text.length).toBeLessThan(10_000);
+});
+
 test('a filter leaves of a session what it holds for, in every format', async () => {
   const http = await imported('everything-http');
   const filter = ['--filter', 'tool=echo'];

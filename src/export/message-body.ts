@@ -1,4 +1,4 @@
-/** What spans need of the messages themselves: params, results and errors, and members of them. */
+/** What exports need of the messages themselves: params, results and errors, and members of them. */
 import { jsonOf, messagesOf } from '../protocol/conversation.ts';
 import { sourceText, stringText } from '../protocol/json.ts';
 import { findMember } from '../protocol/json-member.ts';
@@ -20,6 +20,11 @@ export function prepareBody(store: Store, session: number): BodyOf {
     const message = messages[n];
     return message === undefined ? null : Buffer.from(bodyText(message, jsonOf(frame), n));
   };
+}
+
+/** A frame may be a batch: the request of this id, or its answer. */
+export function isOf(id: string, ...kinds: readonly Message['kind'][]): (message: Message) => boolean {
+  return (message) => kinds.includes(message.kind) && 'id' in message && message.id?.text === id;
 }
 
 /** A string within a body. */
