@@ -2,8 +2,9 @@
 import yargs, { type CommandModule } from 'yargs';
 import { TapedeckError } from '../errors.ts';
 import { VERSION } from '../version.ts';
-import { addCompletion, chooseShell } from './completion.ts';
+import { addCompletion, asksForCompletionHelp, COMPLETION_HELP, chooseShell } from './completion.ts';
 import { CONFIG_OPTIONS } from './config-location.ts';
+import { writeOutput } from './output.ts';
 import { STDIN } from './shared-options.ts';
 
 /** In the order in which `--help` lists them. */
@@ -31,6 +32,10 @@ export const COMMANDS: Readonly<Record<string, () => Promise<unknown>>> = {
 
 /** Parses and runs one command line. Throws `TapedeckError` `usage` for one that cannot be understood. */
 export async function runCommand(argv: readonly string[]): Promise<void> {
+  if (asksForCompletionHelp(argv)) {
+    await writeOutput([COMPLETION_HELP]);
+    return;
+  }
   const words = chooseShell(argv);
   const [command = ''] = words;
   const commands = await loadCommands(command);

@@ -48,6 +48,21 @@ function nameOf(command: string): string {
   return command.split(' ')[0] ?? '';
 }
 
+/** What yargs has no help for: it takes `completion` for the script, whatever else is there. */
+export const COMPLETION_HELP = `tapedeck completion <shell>
+
+Print the script that completes commands, options and the names of sessions. A shell is bash, zsh or fish.
+
+Examples:
+  tapedeck completion bash >> ~/.bashrc
+  tapedeck completion zsh >> ~/.zshrc
+  tapedeck completion fish > ~/.config/fish/completions/tapedeck.fish
+`;
+
+export function asksForCompletionHelp([command, ...words]: readonly string[]): boolean {
+  return command === 'completion' && words.some((word) => word === '--help' || word === '-h');
+}
+
 /**
  * yargs goes by the shell of the environment; `completion zsh` says it outright. Gives what is left for yargs to read.
  * Throws `TapedeckError` `usage` for another shell.

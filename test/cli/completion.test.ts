@@ -75,6 +75,17 @@ test.runIf(spawnSync('zsh', ['--version']).status === 0)('zsh takes the script',
   expect([stdout.toString().trim(), stderr]).toEqual(['_tapedeck_yargs_completions', '']);
 });
 
+test('its help has examples that write a script', async () => {
+  const { code, stdout } = await tapedeck(['completion', '--help']).ended;
+  expect(code).toBe(0);
+  const examples = [...stdout.toString().matchAll(/^ {2}tapedeck (.*?) >/gm)].map(([, words = '']) => words);
+  expect(examples).toEqual(['completion bash', 'completion zsh', 'completion fish']);
+  for (const example of examples) {
+    const script = await tapedeck(example.split(' ')).ended;
+    expect(script.stdout.toString()).toContain('--get-yargs-completions');
+  }
+});
+
 test('a shell that is not known, and a store that is not there, are no trouble', async () => {
   expect(await tapedeck(['completion', 'csh']).ended).toMatchObject({
     code: 2,
