@@ -41,7 +41,7 @@ export const listCommand: CommandModule<object, Options> = {
     const filter = await readFilter(written);
     const store = openIndexed(storePath(db), NOTICES);
     const rows = take(await sessionsOf(store, filter), limit > 0 ? limit : Number.POSITIVE_INFINITY);
-    const lines = json ? mapLines(rows, sessionLine) : sessionTable([...rows], lookOf(process.stdout));
+    const lines = json ? mapLines(rows, sessionLine) : tableLines([...rows], filter !== undefined);
     await writeOutput(withLineEnds(lines));
     store.close();
   },
@@ -51,6 +51,11 @@ async function sessionsOf(store: Store, filter: Filter | undefined): Promise<Ite
   if (filter === undefined) return eachSession(store);
   const { eachSessionWith } = await import('../inspect/filter-sessions.ts');
   return eachSessionWith(store, filter);
+}
+
+function tableLines(rows: readonly SessionRow[], isFiltered: boolean): Iterable<string> {
+  if (rows.length === 0 && isFiltered) return ['The filter holds for no session.'];
+  return sessionTable(rows, lookOf(process.stdout));
 }
 
 function* take(rows: Iterable<SessionRow>, count: number): Generator<SessionRow> {

@@ -6,7 +6,7 @@ import { type Column, tableLines } from './table.ts';
 
 const COLUMNS: readonly Column<SessionRow>[] = [
   { title: 'SESSION', cell: (s) => s.id, color: (c) => c.bold },
-  { title: 'NAME', cell: (s) => s.name ?? s.target, least: 8 },
+  { title: 'NAME', cell: (s) => s.name ?? s.target, least: 16 },
   { title: 'STARTED', expendable: 3, cell: (s) => formatTime(s.startedAt) },
   { title: 'LASTED', expendable: 2, cell: durationOf, isNumber: true },
   { title: 'CLIENT', expendable: 4, cell: clientOf, least: 6 },

@@ -84,3 +84,13 @@ test('a wrong filter is one line that says where and what, and exit code 2', asy
     expect(wrong.stderr).toMatch(/^tapedeck: Expected a field at column 3 .*Nearest: `tool`.*\n$/);
   }
 });
+
+test('a filter that holds for nothing is said to, and programs get nothing', async () => {
+  const db = await recordTwo();
+  const say = async (...args: string[]) =>
+    (await tapedeck([...args, '--filter', 'client=nobody', '--db', db]).ended).stdout.toString();
+  expect(await say('list')).toBe('The filter holds for no session.\n');
+  expect(await say('show')).toMatch(/\nThe filter holds for no frame of this session\.\n$/);
+  expect(await say('list', '--json')).toBe('');
+  expect(await say('show', '--json')).toBe('');
+});

@@ -35,12 +35,14 @@ test('no line is wider than the terminal, but for addresses and sentences', asyn
   }
 });
 
-test('in a narrow terminal the latencies stay longer than what matters less', async () => {
+test('in a narrow terminal names and latencies stay longer than what matters less', async () => {
   const file = join(ROOT, 'recordings/everything-stdio.ndjson');
   const db = tempStore();
   await tapedeck(['import', file, '--db', db]).ended;
   const stats = await tapedeck(['stats', '--db', db], { env: { COLUMNS: '60' } }).ended;
   expect(stats.stdout.toString()).toMatch(/^ +METHOD +TOOL +COUNT +ERRORS +P50 +P95$/m);
+  const list = await tapedeck(['list', '--db', db], { env: { COLUMNS: '60' } }).ended;
+  expect(list.stdout.toString()).toContain(' everything-stdio ');
   const diff = await tapedeck(['diff', file, file], { env: { COLUMNS: '60' } }).ended;
   expect(diff.stdout.toString()).toMatch(/^CALL +P50 A +P50 B( +P95 A +P95 B)?$/m);
 });
