@@ -116,3 +116,25 @@ test('a rule or a recording that does not exist is refused', async () => {
   expect(code).toBe(2);
   expect(stderr).toContain('line 1');
 });
+
+test('a server of the 2026-07-28 era that runs on after the end of its input is told of', async () => {
+  const [header = ''] = readFileSync(STDIO, 'utf8').split('\n', 1);
+  const meta =
+    '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}';
+  const frames = [
+    `{"ms":1,"channel":"stdin","message":{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{${meta}}}}}`,
+    '{"ms":1,"channel":"stdout","message":{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}}',
+  ];
+  const seen = async (endedAt: string) => {
+    const file = join(tempFolder(), 'modern.ndjson');
+    const session = header.replace(/"endedAt":"[^"]*"/, `"endedAt":"${endedAt}"`);
+    writeFileSync(file, [session, ...frames, ''].join('\n'));
+    return (await check(file, '--json')).text;
+  };
+  expect(await seen('2026-11-21T05:02:36.379346Z')).toBe('');
+  expect(JSON.parse(await seen('2026-11-21T05:02:40.379346Z'))).toMatchObject({
+    rule: 'exit-late',
+    seq: null,
+    seen: 'one after 5.0 s',
+  });
+});

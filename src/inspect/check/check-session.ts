@@ -2,6 +2,7 @@
 import type { HttpExchangeRow } from '../../store/http-reader.ts';
 import type { Store } from '../../store/open.ts';
 import { type SessionRow, stateOf } from '../../store/reader.ts';
+import { sessionDetails } from '../../store/session-details.ts';
 import { eachHappening } from '../timeline.ts';
 import { createCheck } from './check.ts';
 import type { Finding } from './rules.ts';
@@ -17,8 +18,14 @@ export function* checkSession(
 ): Generator<Finding> {
   const { basis } = session;
   const transport = session.transport === 'stdio' ? 'stdio' : 'http';
-  const isForeign = session.importedFrom !== null;
-  const check = createCheck({ transport, basis, isWhole: isWhole(session), isForeign }, schemas);
+  const facts = {
+    transport,
+    basis,
+    isWhole: isWhole(session),
+    isForeign: session.importedFrom !== null,
+    lingeredMs: lingeredOf(store, session),
+  } as const;
+  const check = createCheck(facts, schemas);
   for (const happening of eachHappening(store, session)) {
     if (happening.type === 'frame') {
       yield* check.frame(happening.frame, happening.frame.seq);
@@ -28,6 +35,12 @@ export function* checkSession(
     }
   }
   yield* check.end();
+}
+
+function lingeredOf(store: Store, { number, transport, endedAt }: SessionRow): number | null {
+  const { clientClosedAt } = sessionDetails(store, number);
+  if (transport !== 'stdio' || clientClosedAt === null || endedAt === null) return null;
+  return (endedAt - clientClosedAt) / 1000;
 }
 
 /** Whether what is missing did not come, rather than was not recorded. */

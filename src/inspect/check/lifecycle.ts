@@ -4,6 +4,8 @@ import type { Report } from './rules.ts';
 import { type Inspector, methodOf, type Seen, type SessionFacts } from './seen.ts';
 
 const SLOW_MS = 10_000;
+/** After that the official clients send SIGTERM. */
+const LINGER_MS = 2000;
 /** A pre-release revision that SDKs still accept. */
 const VERSIONS: ReadonlySet<string> = new Set([...REVISIONS, '2024-10-07']);
 /** What may be sent before the handshake is over. */
@@ -17,17 +19,22 @@ const EARLY = new Set([
 
 type Stage = 'none' | 'asked' | 'answered' | 'done';
 
-export function inspectLifecycle(report: Report, { basis, isWhole, isForeign }: SessionFacts): Inspector {
+export function inspectLifecycle(
+  report: Report,
+  { basis, isWhole, isForeign, lingeredMs }: SessionFacts,
+): Inspector {
   let stage: Stage = 'none';
   let requested: string | null = null;
   let isMissingTold = false;
   let answerAt: Seen | null = null;
+  let revision: string | null = null;
   /** Another tool may have left out a part of the handshake, or taken several conversations for one. */
   const isConversation = basis !== 'stateless' && isForeign !== true;
   /** A proxy may be put before a server whose clients have shaken hands long ago. */
   const isFromStart = basis === 'stdio-process' || basis === 'sse-endpoint';
 
   function message(seen: Seen): void {
+    revision = seen.revision ?? revision;
     if (seen.message.kind === 'result' && seen.asked?.method === 'initialize') {
       answer(seen);
       return;
@@ -112,8 +119,20 @@ export function inspectLifecycle(report: Report, { basis, isWhole, isForeign }: 
       report('initialize-cancelled', seen.side, seen, '`initialize` left alone', 'its cancellation');
   }
 
-  /** A client that goes on after a version that it cannot know: it asked for another, and knows none so new. */
   function end(): void {
+    if (isWhole && lingeredMs !== null && lingeredMs > LINGER_MS)
+      report(
+        'exit-late',
+        'server',
+        { place: null, revision },
+        'an exit within 2 s of the end of its input',
+        `one after ${(lingeredMs / 1000).toFixed(1)} s`,
+      );
+    refusal();
+  }
+
+  /** A client that goes on after a version that it cannot know: it asked for another, and knows none so new. */
+  function refusal(): void {
     if (answerAt === null || requested === null || stage !== 'done') return;
     const answered = answerAt.message.details.protocolVersion;
     if (answered !== null && VERSIONS.has(requested) && answered > requested)

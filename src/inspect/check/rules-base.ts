@@ -101,6 +101,7 @@ export const BASE_RULES = {
   // The two transports
   'stdout-pollution': mcp('error', STDIO,
     'A server writes nothing to stdout but messages; logs go to stderr.'),
+  'exit-late': mcp('warning', STDIO, 'A server exits promptly when its input ends.', MODERN),
   'framing': mcp('error', STDIO, 'Over stdio a message is one line, without headers.'),
   'content-type': mcp('error', STREAMABLE, 'Messages come as application/json or text/event-stream.'),
   'endpoint-first': mcp('error', '2024-11-05/basic/transports#http-with-sse',

@@ -60,6 +60,8 @@ export type SessionFacts = {
   isWhole: boolean;
   /** Another tool has recorded it. */
   isForeign?: boolean;
+  /** How long a server ran on after the end of its input, in milliseconds; null where that is not known. */
+  lingeredMs: number | null;
 };
 
 /** Looks for one kind of fault. Its parts are called in the order of the session. */

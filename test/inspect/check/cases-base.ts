@@ -318,6 +318,10 @@ export const BASE_CASES: Record<keyof typeof BASE_RULES, Case> = {
   },
 
   'stdout-pollution': { breaks: steps(hello(), server('Server is running')), keeps: fine },
+  'exit-late': {
+    breaks: { ...modernFine, facts: { lingeredMs: 5000 } },
+    keeps: { ...modernFine, facts: { lingeredMs: 1000 } },
+  },
   framing: {
     breaks: steps(
       hello(),

@@ -142,7 +142,10 @@ export function headersOf(version = '2025-11-25', sessionId: string | null = 'ab
 const START = 1_700_000_000_000_000;
 
 export function findingsOf({ steps, facts }: Script, schemas: Schemas): Finding[] {
-  const check = createCheck({ transport: 'stdio', basis: 'stdio-process', isWhole: true, ...facts }, schemas);
+  const check = createCheck(
+    { transport: 'stdio', basis: 'stdio-process', isWhole: true, lingeredMs: null, ...facts },
+    schemas,
+  );
   let at = START;
   let seq = 0;
   const findings: Finding[] = [];
