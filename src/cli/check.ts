@@ -1,5 +1,7 @@
+import { createReadStream } from 'node:fs';
 import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../errors.ts';
+import { frameLines } from '../export/ndjson-lines.ts';
 import { type Checked, junitReport, sarifText } from '../inspect/check/check-files.ts';
 import { checkSession, isWhole } from '../inspect/check/check-session.ts';
 import {
@@ -121,7 +123,9 @@ async function checkOne(recording: string, options: CheckOptions, schemas: Schem
     await writeOutput(withLineEnds(humanLines(session, name, tallies)));
   }
   source.close();
-  return { name, sessionId: session.id, file, at, seconds: (Date.now() - at) / 1000, tallies };
+  const hasPlaces = file !== null && options.sarif !== undefined && tallies.length > 0;
+  const lines = hasPlaces ? await frameLines(createReadStream(file)) : [];
+  return { name, sessionId: session.id, file, at, seconds: (Date.now() - at) / 1000, tallies, lines };
 }
 
 function* wanted(

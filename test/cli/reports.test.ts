@@ -126,6 +126,23 @@ test('a finding names its file as a reference that leads back to it', async () =
   await expectJunit(junit);
 });
 
+test('a finding in a text recording points at the line of its frame', async () => {
+  const HTTP = join(ROOT, 'recordings/everything-http.ndjson');
+  const spaced = join(tempFolder(), 'spaced.ndjson');
+  writeFileSync(spaced, readFileSync(HTTP, 'utf8').replaceAll('\n', '\r\n\r\n'));
+  const { sarif } = await checked(STDIO, HTTP, spaced);
+  const results = sarifLog(sarif).runs[0]?.results ?? [];
+  expect(results).toHaveLength(3);
+  for (const { locations, message } of results) {
+    const { artifactLocation, region } = locations?.[0]?.physicalLocation ?? {};
+    const file = new URL(artifactLocation?.uri ?? '', 'file:///').pathname;
+    const line = readFileSync(file, 'utf8').split('\n')[(region?.startLine ?? 0) - 1] ?? '';
+    expect(JSON.parse(line), message.text).toMatchObject({
+      message: { method: 'tools/call', params: { name: 'get-sum', arguments: { a: 'one' } } },
+    });
+  }
+});
+
 test('the report of a verification is valid, with drift, with what was left out, and with nothing', async () => {
   const greet: Said[] = [
     ['stdin', { id: 1, method: 'tools/call', params: { name: 'greet' } }],

@@ -1,7 +1,7 @@
 /** Findings for other programs: SARIF 2.1.0 (OASIS), and JUnit's XML with a test case a rule. */
 
 import { sep } from 'node:path';
-import type { Log, Result } from 'sarif';
+import type { Log, PhysicalLocation, Result } from 'sarif';
 import { escapeText } from '../../protocol/escape.ts';
 import { type JunitCase, type JunitSuite, junitText } from '../junit.ts';
 import { placeLine, sentenceOf, type Tally, whereOf } from './report.ts';
@@ -15,6 +15,8 @@ export type Checked = {
   sessionId: string;
   /** The text recording that was checked, if it was one. */
   file: string | null;
+  /** The lines of its frames in that file, the first frame's first. */
+  lines: readonly number[];
   /** When the check of it began, in milliseconds since the Unix epoch, and how long it took. */
   at: number;
   seconds: number;
@@ -37,7 +39,7 @@ export function sarifText(checked: readonly Checked[], version: string): string 
   return `${JSON.stringify(log, null, 2)}\n`;
 }
 
-function resultOf({ sessionId, file }: Checked): (finding: Finding) => Result {
+function resultOf({ sessionId, file, lines }: Checked): (finding: Finding) => Result {
   return (finding) => ({
     ruleId: finding.rule,
     ruleIndex: RULE_IDS.indexOf(finding.rule),
@@ -45,13 +47,19 @@ function resultOf({ sessionId, file }: Checked): (finding: Finding) => Result {
     message: { text: escapeText(`The ${finding.side}: ${sentenceOf(finding)}.`) },
     locations: [
       {
-        ...(file === null ? {} : { physicalLocation: { artifactLocation: { uri: uriOf(file) } } }),
+        ...(file === null ? {} : { physicalLocation: physicalLocation(file, lines, finding) }),
         logicalLocations: [
           { name: whereOf(finding), fullyQualifiedName: `${sessionId}/${whereOf(finding)}`, kind: 'element' },
         ],
       },
     ],
   });
+}
+
+/** Of a finding about the session as a whole the first line, which is the session's own. */
+function physicalLocation(file: string, lines: readonly number[], { place }: Finding): PhysicalLocation {
+  const startLine = place === null ? 1 : (lines[place.seq - 1] ?? 1);
+  return { artifactLocation: { uri: uriOf(file) }, region: { startLine } };
 }
 
 /** As a reference: relative to where the check ran, or absolute. */
