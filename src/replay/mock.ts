@@ -90,7 +90,8 @@ export function createMock(options: MockOptions): Mock {
     function chooseCall(request: RequestMessage, { call, isRepeat }: Match): Choice {
       onMatch?.(request, script.placeOf(call));
       if (script.isDoubtful(call)) return refuse(matching.refuseDoubtful(request, call), request);
-      if (mayStayOpen(request, call) || script.isAnswered(call)) return { type: 'call', call, isRepeat };
+      // In this order: who took a call back stands in the store.
+      if (script.isAnswered(call) || mayStayOpen(request, call)) return { type: 'call', call, isRepeat };
       return withoutRecording(request) ?? refuse(matching.refuseUnanswered(request, call), request);
     }
 

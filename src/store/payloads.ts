@@ -8,7 +8,8 @@ import type { Store } from './open.ts';
 
 export type Payload = { channel: Channel; payload: Buffer };
 
-type Row = [seq: number, channel: Channel, size: number, payload: Buffer];
+/** `list`: number, channel and length of each frame; `bytes`: their payloads in the same order, one after another. */
+type Together = [list: string | null, bytes: Buffer | null];
 
 const MOST_AHEAD = 64;
 /** An answer mostly follows its request. */
@@ -16,15 +17,21 @@ const LEAST_AHEAD = 2;
 /** Larger ones are read when they are asked for. */
 const MAX_BYTES_AHEAD = 16 * 1024;
 const MAX_KEPT = 256;
+const FIELDS = 3;
 
 /** Gives undefined for a frame that there is not. */
 export function preparePayloads(store: Store, session: number): (seq: number) => Payload | undefined {
-  const select = store
-    .prepare<[number, number, number, number], Row>(
-      `SELECT seq, channel, size, payload FROM frame
-       WHERE session = ? AND seq >= ? AND seq < ? AND (size <= ${MAX_BYTES_AHEAD} OR seq = ?) ORDER BY seq`,
+  // In one value, as to hand over a row costs more than all else. As text they are joined byte for byte, whatever they are.
+  const selectSmall = store
+    .prepare<[number, number, number], Together>(
+      `SELECT group_concat(seq || ' ' || channel || ' ' || length(payload), ' '),
+         CAST(group_concat(CAST(payload AS TEXT), '') AS BLOB)
+       FROM frame WHERE session = ? AND seq >= ? AND seq < ? AND size <= ${MAX_BYTES_AHEAD}`,
     )
     .raw();
+  const select = store.prepare<[number, number], Payload>(
+    'SELECT channel, payload FROM frame WHERE session = ? AND seq = ?',
+  );
   const parts = store
     .prepare<[number, number], Buffer>(
       'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
@@ -39,19 +46,26 @@ export function preparePayloads(store: Store, session: number): (seq: number) =>
     ahead = from >= next && from < next + LEAST_AHEAD ? Math.min(ahead * 2, MOST_AHEAD) : LEAST_AHEAD;
     next = from + ahead;
     if (kept.size + ahead > MAX_KEPT) kept.clear();
-    let asked: Payload | undefined;
-    for (const [seq, channel, size, payload] of select.all(session, from, next, from)) {
-      const frame = { channel, payload: whole(seq, payload) };
-      if (seq === from) asked = frame;
-      if (size <= MAX_BYTES_AHEAD) kept.set(seq, frame);
+    const [list, bytes] = selectSmall.get(session, from, next) ?? [null, null];
+    if (list !== null && bytes !== null) keep(list.split(' '), bytes);
+    return kept.get(from) ?? readAlone(from);
+  }
+
+  function keep(list: readonly string[], bytes: Buffer): void {
+    let at = 0;
+    for (let i = 0; i < list.length; i += FIELDS) {
+      const end = at + Number(list[i + 2]);
+      kept.set(Number(list[i]), { channel: list[i + 1] as Channel, payload: bytes.subarray(at, end) });
+      at = end;
     }
-    return asked;
   }
 
   /** Joins a large payload, which is stored in parts. */
-  function whole(seq: number, payload: Buffer): Buffer {
-    const rest = payload.length === PART_BYTES ? parts.all(session, seq) : [];
-    return rest.length > 0 ? Buffer.concat([payload, ...rest]) : payload;
+  function readAlone(seq: number): Payload | undefined {
+    const frame = select.get(session, seq);
+    const rest = frame?.payload.length === PART_BYTES ? parts.all(session, seq) : [];
+    if (frame === undefined || rest.length === 0) return frame;
+    return { channel: frame.channel, payload: Buffer.concat([frame.payload, ...rest]) };
   }
 
   return (seq) => kept.get(seq) ?? read(seq);
