@@ -1,6 +1,8 @@
 /** Headers of the mock server: what a request's say, and an answer's as they were recorded. */
 import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http';
-import type { HttpExchangeRow } from '../store/http-reader.ts';
+import type { HttpHead } from '../store/http-heads.ts';
+import type { HeaderFields } from '../store/http-reader.ts';
+import { remembering } from './remembering.ts';
 
 export const JSON_TYPE = 'application/json';
 export const EVENTS_TYPE = 'text/event-stream';
@@ -9,13 +11,17 @@ export const EVENTS_TYPE = 'text/event-stream';
 export type Accepted = { json: boolean; events: boolean };
 
 export function acceptedForms({ accept = '' }: IncomingHttpHeaders): Accepted {
+  return acceptedBy(accept);
+}
+
+const acceptedBy = remembering((accept): Accepted => {
   const ranges = accept.split(',').map(rangeOf);
   const takes = (type: string) => {
     const [main = ''] = type.split('/');
     return ranges.some((range) => range === type || range === `${main}/*` || range === '*/*');
   };
   return { json: takes(JSON_TYPE), events: takes(EVENTS_TYPE) };
-}
+});
 
 /** The media range, in lower case; empty where its weight forbids it. */
 function rangeOf(entry: string): string {
@@ -25,15 +31,17 @@ function rangeOf(entry: string): string {
 
 /** The media type of a `Content-Type`, in lower case, without its parameters. */
 export function mediaTypeOf(contentType: string | undefined): string {
-  return (contentType?.split(';')[0] ?? '').trim().toLowerCase();
+  return contentType === undefined ? '' : typeIn(contentType);
 }
 
-export function recordedHeader(row: HttpExchangeRow | undefined, lowerName: string): string | undefined {
+const typeIn = remembering((contentType) => (contentType.split(';')[0] ?? '').trim().toLowerCase());
+
+export function recordedHeader(row: HttpHead | undefined, lowerName: string): string | undefined {
   return row?.responseHeaders?.find(([name]) => name.toLowerCase() === lowerName)?.[1];
 }
 
 /** As a server would have them of a request. */
-export function requestHeadersOf(row: HttpExchangeRow | undefined): IncomingHttpHeaders {
+export function requestHeadersOf(row: HttpHead | undefined): IncomingHttpHeaders {
   return Object.fromEntries((row?.requestHeaders ?? []).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
@@ -59,11 +67,21 @@ const STREAM_HEADERS = ['Cache-Control', 'no-cache, no-transform', 'X-Accel-Buff
  * Name, value, name, value: the recorded headers with the live content type (`''`: none) and session id. Without a
  * recorded exchange: what is needed.
  */
-export function answerHeaders(
-  row: HttpExchangeRow | undefined,
-  type: string,
-  sessionId: string | null,
-): string[] {
+export function answerHeaders(row: HttpHead | undefined, type: string, sessionId: string | null): string[] {
+  const recorded = row?.responseHeaders ?? null;
+  if (recorded === null) return makeHeaders(row, type, sessionId);
+  let made = latest.get(recorded);
+  if (made === undefined || made.type !== type || made.sessionId !== sessionId) {
+    made = { type, sessionId, headers: makeHeaders(row, type, sessionId) };
+    latest.set(recorded, made);
+  }
+  return [...made.headers];
+}
+
+/** By what was recorded, which is the same for many answers, as the rest mostly is. */
+const latest = new WeakMap<HeaderFields, { type: string; sessionId: string | null; headers: string[] }>();
+
+function makeHeaders(row: HttpHead | undefined, type: string, sessionId: string | null): string[] {
   const headers = (row?.responseHeaders ?? []).flatMap(([name, value]) => {
     const live = liveValue(name.toLowerCase(), value, type, sessionId);
     return live === null || !isSendable(name, live) ? [] : [name, live];

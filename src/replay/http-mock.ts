@@ -1,17 +1,30 @@
 /** The mock server over HTTP: one recording, whatever its own transport was, for any number of clients. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 // As in mock.ts.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
-import { findOriginProblem, isWildcard, type OriginRule, withoutBrackets } from '../protocol/origin.ts';
+import {
+  findOriginProblem,
+  isWildcard,
+  type OriginProblem,
+  type OriginRule,
+  withoutBrackets,
+} from '../protocol/origin.ts';
 import { createLegacyMock } from './http-legacy.ts';
 import { createModernMock } from './http-modern.ts';
 import { findHeadProblem, type Post, readPost } from './http-post.ts';
 import { type HttpProfile, readHttpProfile } from './http-profile.ts';
-import { FAULT, methodNotAllowed, refuse, refuseInWords } from './http-refusal.ts';
+import { FAULT, methodNotAllowed, type Refusal, refuse, refuseInWords } from './http-refusal.ts';
 import { createSseMock } from './http-sse.ts';
 import type { Mock } from './mock.ts';
 import type { Recording } from './recording.ts';
+import { remembering } from './remembering.ts';
 
 export type HttpMockOptions = {
   recording: Recording;
@@ -33,7 +46,7 @@ export type HttpMock = {
 type Endpoint = {
   /** The methods of this path; empty for a path that there is not. */
   methodsAt(path: string): readonly string[];
-  serve(request: IncomingMessage, response: ServerResponse): Promise<void> | void;
+  serve(request: IncomingMessage, response: ServerResponse): void;
   endStreams(): void;
 };
 
@@ -49,16 +62,19 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
     ? createSseEndpoint(recording, mock, profile)
     : createStreamableEndpoint(recording, mock, profile);
   const rule = { listenHost: listen.host, allowHosts, allowOrigins };
-  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requestTimeout: 0 });
+  const findProblem = createOriginCheck(rule);
+  // An idle connection costs nothing, and one that is closed when its client uses it again a failed test.
+  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requestTimeout: 0, keepAliveTimeout: 0 });
   let isStopping = false;
+  const onClose = () => {
+    if (isStopping) setImmediate(() => server.closeIdleConnections());
+  };
   server.on('request', (request, response) => {
     // A client may leave at any moment; its answer then goes nowhere.
-    response.on('error', () => {});
-    request.on('error', () => {});
-    response.on('close', () => {
-      if (isStopping) setImmediate(() => server.closeIdleConnections());
-    });
-    void answer(request, response, endpoint, rule);
+    response.on('error', ignore);
+    request.on('error', ignore);
+    response.on('close', onClose);
+    answer(request, response, endpoint, findProblem);
   });
   const address = await listening(server, listen);
   return {
@@ -76,14 +92,25 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
   };
 }
 
-async function answer(
+function ignore(): void {}
+
+type OriginCheck = (headers: IncomingHttpHeaders) => OriginProblem | null;
+
+/** What is no browser says the same with every request. */
+function createOriginCheck(rule: OriginRule): OriginCheck {
+  const problemOf = remembering((host) => findOriginProblem(host, undefined, rule));
+  return ({ host, origin }) =>
+    host === undefined || origin !== undefined ? findOriginProblem(host, origin, rule) : problemOf(host);
+}
+
+function answer(
   request: IncomingMessage,
   response: ServerResponse,
   endpoint: Endpoint,
-  rule: OriginRule,
-): Promise<void> {
+  findProblem: OriginCheck,
+): void {
   const { method = '', url = '', headers } = request;
-  const problem = findOriginProblem(headers.host, headers.origin, rule);
+  const problem = findProblem(headers);
   if (problem !== null) {
     const { header, value } = problem;
     const help = `--allow-${header.toLowerCase()} allows it`;
@@ -93,13 +120,15 @@ async function answer(
   const methods = endpoint.methodsAt(pathnameOf(url));
   if (methods.length === 0) refuseInWords(response, NOT_FOUND, 'the recording has no MCP server here');
   else if (!methods.includes(method)) refuse(response, methodNotAllowed(methods.join(', ')));
-  else {
-    try {
-      await endpoint.serve(request, response);
-    } catch {
-      if (response.headersSent) response.destroy();
-      else refuse(response, FAULT);
-    }
+  else orFault(response, () => endpoint.serve(request, response));
+}
+
+function orFault(response: ServerResponse, action: () => void): void {
+  try {
+    action();
+  } catch {
+    if (response.headersSent) response.destroy();
+    else refuse(response, FAULT);
   }
 }
 
@@ -119,8 +148,7 @@ function createStreamableEndpoint(recording: Recording, mock: Mock, profile: Htt
     serve(request, response) {
       if (request.method === 'GET') legacy?.get(request, response);
       else if (request.method === 'DELETE') legacy?.delete(request, response);
-      else return takePost(request, response, false, play);
-      return undefined;
+      else takePost(request, response, false, play);
     },
     endStreams() {
       legacy?.endStreams();
@@ -139,26 +167,28 @@ function createSseEndpoint(recording: Recording, mock: Mock, profile: HttpProfil
     serve(request, response) {
       if (request.method === 'GET') sse.get(request, response);
       // Its answers come on the stream, so nothing has to be accepted.
-      else return takePost(request, response, true, sse.post);
-      return undefined;
+      else takePost(request, response, true, sse.post);
     },
     endStreams: sse.endStreams,
   };
 }
 
-async function takePost(
+function takePost(
   request: IncomingMessage,
   response: ServerResponse,
   mayAcceptAnything: boolean,
   play: (post: Post) => void,
-): Promise<void> {
-  const post = findHeadProblem(request, mayAcceptAnything) ?? (await readPost(request, response));
-  if (post === null) return;
-  if ('status' in post) {
-    // What is left of the body is not read.
-    response.shouldKeepAlive = request.complete;
-    refuse(response, post);
-  } else play(post);
+): void {
+  const take = (post: Post | Refusal) => {
+    if ('status' in post) {
+      // What is left of the body is not read.
+      response.shouldKeepAlive = request.complete;
+      refuse(response, post);
+    } else play(post);
+  };
+  const problem = findHeadProblem(request, mayAcceptAnything);
+  if (problem !== null) take(problem);
+  else readPost(request, response, (post) => orFault(response, () => take(post)));
 }
 
 function listening(server: Server, { host, port }: HttpMockOptions['listen']): Promise<AddressInfo> {
@@ -178,6 +208,6 @@ function originOf({ address, family, port }: AddressInfo): string {
   return `http://${isWildcard(address) ? '127.0.0.1' : address}:${port}`;
 }
 
-function pathnameOf(url: string): string {
-  return URL.canParse(url, 'http://host') ? new URL(url, 'http://host').pathname : '';
-}
+const pathnameOf = remembering((url) =>
+  URL.canParse(url, 'http://host') ? new URL(url, 'http://host').pathname : '',
+);

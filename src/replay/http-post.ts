@@ -4,7 +4,7 @@ import { type Message, parseMessages } from '../protocol/message.ts';
 import { acceptedForms, answerHeaders, JSON_TYPE, mediaTypeOf } from './http-headers.ts';
 import type { HttpProfile } from './http-profile.ts';
 import { NOT_ACCEPTABLE, NOT_JSON, type Refusal, TOO_LARGE, UNSUPPORTED_TYPE } from './http-refusal.ts';
-import { createReply, type Reply, type ReplyOptions } from './http-reply.ts';
+import { Reply, type ReplyOptions } from './http-reply.ts';
 import type { Asker, Player } from './player.ts';
 import { messageText } from './recording.ts';
 
@@ -30,24 +30,32 @@ export function findHeadProblem({ headers }: IncomingMessage, mayAcceptAnything:
   return Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES ? TOO_LARGE : null;
 }
 
-/** Settles with null where the client left in the middle. */
-export async function readPost(
+/** Never calls back where the client left in the middle. */
+export function readPost(
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<Post | Refusal | null> {
-  const chunks: Buffer[] = [];
+  onRead: (post: Post | Refusal) => void,
+): void {
+  let chunks: Buffer[] = [];
   let size = 0;
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > MAX_BODY_BYTES) return TOO_LARGE;
-      chunks.push(chunk);
+  request.on('data', (chunk: Buffer) => {
+    const wasTooLarge = size > MAX_BODY_BYTES;
+    size += chunk.length;
+    if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+    else if (!wasTooLarge) {
+      chunks = [];
+      onRead(TOO_LARGE);
     }
-  } catch {
-    return null;
-  }
-  const [only] = chunks;
-  const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size);
+  });
+  request.on('end', () => {
+    if (size > MAX_BODY_BYTES) return;
+    const [only] = chunks;
+    const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size);
+    onRead(postOf(request, response, body));
+  });
+}
+
+function postOf(request: IncomingMessage, response: ServerResponse, body: Buffer): Post | Refusal {
   const messages = parseMessages(body);
   const isJson = messages.length > 0 && !messages.some(isNotJson);
   return isJson ? { request, response, body, messages, isBatch: startsWithArray(body) } : NOT_JSON;
@@ -58,7 +66,9 @@ function isNotJson(message: Message): boolean {
 }
 
 function startsWithArray(body: Buffer): boolean {
-  return body.find((byte) => byte > 0x20 && byte < 0x80) === OPEN_ARRAY;
+  // The byte-order mark that may precede it is no ASCII.
+  for (const byte of body) if (byte > 0x20 && byte < 0x80) return byte === OPEN_ARRAY;
+  return false;
 }
 
 export type Answering = Pick<
@@ -78,7 +88,7 @@ export function playPost(
     receiveAll(player, body, messages);
     return null;
   }
-  const reply = createReply({
+  const reply = new Reply({
     ...answering,
     response,
     accepted: acceptedForms(request.headers),

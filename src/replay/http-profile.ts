@@ -1,5 +1,5 @@
 /** What a recording tells about how its server spoke HTTP. For a stdio recording: what a server like it would do. */
-import type { HttpExchangeRow } from '../store/http-reader.ts';
+import type { HttpHead } from '../store/http-heads.ts';
 import { EVENTS_TYPE, mediaTypeOf, recordedHeader } from './http-headers.ts';
 import type { Recording } from './recording.ts';
 import type { Step } from './script.ts';
@@ -16,9 +16,9 @@ export type HttpProfile = {
   /** Its server answered GET with 405. */
   refusesStreams: boolean;
   /** Exchanges that gave the stream for what belongs to no call, took a message without an answer, ended a session. */
-  stream: HttpExchangeRow | undefined;
-  accepted: HttpExchangeRow | undefined;
-  deleted: HttpExchangeRow | undefined;
+  stream: HttpHead | undefined;
+  accepted: HttpHead | undefined;
+  deleted: HttpHead | undefined;
   /** Legacy HTTP+SSE: the target that messages were posted to. */
   postTarget: string;
 };
@@ -53,7 +53,7 @@ export function readHttpProfile(recording: Recording): HttpProfile {
   };
 }
 
-export function isEventStream(row: HttpExchangeRow | undefined): boolean {
+export function isEventStream(row: HttpHead | undefined): boolean {
   return mediaTypeOf(recordedHeader(row, 'content-type')) === EVENTS_TYPE;
 }
 
@@ -67,8 +67,8 @@ export function cameUnasked({ exchange }: Recording, step: Step): boolean {
   );
 }
 
-function firstExchanges({ session, exchange }: Recording): HttpExchangeRow[] {
-  const rows: HttpExchangeRow[] = [];
+function firstExchanges({ session, exchange }: Recording): HttpHead[] {
+  const rows: HttpHead[] = [];
   const last = Math.min(session.httpExchanges, SEARCHED_EXCHANGES);
   for (let number = 1; number <= last; number += 1) {
     const row = exchange(number);
@@ -77,7 +77,7 @@ function firstExchanges({ session, exchange }: Recording): HttpExchangeRow[] {
   return rows;
 }
 
-function firstPostOf({ script, exchange }: Recording): HttpExchangeRow | undefined {
+function firstPostOf({ script, exchange }: Recording): HttpHead | undefined {
   const number = script.size === 0 ? null : script.exchangeOf(0);
   return number === null ? undefined : exchange(number);
 }

@@ -3,7 +3,7 @@
  * A stream also where something precedes the answer; the other form where the client takes no other.
  */
 import type { ServerResponse } from 'node:http';
-import type { HttpExchangeRow } from '../store/http-reader.ts';
+import type { HttpHead } from '../store/http-heads.ts';
 import { arrayOf } from './batch.ts';
 import type { EventStream, EventStreams } from './event-stream.ts';
 import { type Accepted, answerHeaders, EVENTS_TYPE, JSON_TYPE } from './http-headers.ts';
@@ -12,13 +12,6 @@ import type { Asker, Send } from './player.ts';
 import type { Recording } from './recording.ts';
 import type { Step } from './script.ts';
 import { sourceAt } from './substitute.ts';
-
-export type Reply = Required<Asker> & {
-  /** All its messages have been taken: chooses the form, and sends what is there. */
-  start(): void;
-  /** Nobody waits for it any more. */
-  end(): void;
-};
 
 export type ReplyOptions = {
   recording: Recording;
@@ -43,135 +36,165 @@ const FIRST_ERROR_STATUS = 400;
 const LAST_STATUS = 999;
 /** Answers of these have no body. */
 const BODILESS = new Set([204, 205, 304]);
+/** Up to here a body is copied to go out together with its head, which costs less than to write both. */
+const MAX_TOGETHER_BYTES = 64 * 1024;
 
-export function createReply(options: ReplyOptions): Reply {
-  const { recording, response, accepted, isBatch, sessionId, streams, sendUnasked, statusOf } = options;
-  const planned: Step[] = [];
+export class Reply implements Required<Asker> {
+  readonly #options: ReplyOptions;
+  readonly #planned: Step[] = [];
   /** The exchanges that the recorded calls were asked on. */
-  const asked = new Set<number>();
-  const queue: Sent[] = [];
-  const answers: Sent[] = [];
-  let open = options.requests;
-  let isStarted = false;
-  let isPaused = false;
-  let stream: EventStream | null = null;
+  readonly #asked: number[] = [];
+  readonly #answers: Sent[] = [];
+  #queue: Sent[] = [];
+  #open: number;
+  #isStarted = false;
+  #isPaused = false;
+  #stream: EventStream | null = null;
 
-  function start(): void {
-    isStarted = true;
-    if (isStreamed()) openStream();
-    for (const sent of queue.splice(0)) pass(sent);
+  constructor(options: ReplyOptions) {
+    this.#options = options;
+    this.#open = options.requests;
   }
 
-  function isStreamed(): boolean {
-    if (!accepted.events || isRefusal()) return false;
-    if (!accepted.json) return true;
-    const isWhole = queue.filter(({ isAnswer }) => isAnswer).length === open;
-    const isEmpty = planned.length === 0 && !isWhole;
-    return isEmpty || planned.some(isForStream) || queue.some(({ isAnswer }) => !isAnswer);
+  /** Whoever takes it does so without the rest. */
+  readonly send: Send = (json, step, isAnswer) => {
+    const { recording, sendUnasked } = this.#options;
+    if (step !== null && cameUnasked(recording, step)) sendUnasked(json, step, isAnswer);
+    else if (this.#isStarted) this.#pass({ json, step, isAnswer });
+    else this.#queue.push({ json, step, isAnswer });
+  };
+
+  plan(steps: readonly Step[], exchange: number | null): void {
+    if (exchange !== null && !this.#asked.includes(exchange)) this.#asked.push(exchange);
+    for (const step of steps) if (!cameUnasked(this.#options.recording, step)) this.#planned.push(step);
+  }
+
+  /**
+   * A stream that had nothing but this stays open, as the official servers leave it: at its end a client would come back
+   * for the answer.
+   */
+  withdraw(): void {
+    if (this.#options.requests > 1) this.#settle();
+  }
+
+  /** All its messages have been taken: chooses the form, and sends what is there. */
+  start(): void {
+    this.#isStarted = true;
+    if (this.#isStreamed()) this.#openStream();
+    const queue = this.#queue;
+    this.#queue = [];
+    for (const sent of queue) this.#pass(sent);
+  }
+
+  /** Nobody waits for it any more. */
+  end(): void {
+    this.#stream?.end();
+  }
+
+  #isStreamed(): boolean {
+    const { accepted } = this.#options;
+    if (!accepted.events || this.#isRefusal()) return false;
+    if (!accepted.json || this.#planned.some((step) => this.#isForStream(step))) return true;
+    const answers = this.#queue.filter(({ isAnswer }) => isAnswer).length;
+    const isEmpty = this.#planned.length === 0 && answers !== this.#open;
+    return isEmpty || answers < this.#queue.length;
   }
 
   /** An error that has an HTTP status of its own is no stream. */
-  function isRefusal(): boolean {
-    const [first] = queue;
-    return !isBatch && first !== undefined && first.isAnswer && statusFor(first) >= FIRST_ERROR_STATUS;
+  #isRefusal(): boolean {
+    const [first] = this.#queue;
+    const isAlone = !this.#options.isBatch && first !== undefined && first.isAnswer;
+    return isAlone && this.#statusFor(first) >= FIRST_ERROR_STATUS;
   }
 
-  function isForStream(step: Step): boolean {
-    return !step.isAnswer || (step.exchange !== null && wasStreamed(step.exchange));
+  #isForStream(step: Step): boolean {
+    return !step.isAnswer || (step.exchange !== null && this.#wasStreamed(step.exchange));
   }
 
-  function openStream(): void {
-    const first = planned.find(({ exchange }) => exchange !== null);
-    const [exchange = first?.exchange ?? null] = [...asked].filter(wasStreamed);
+  #openStream(): void {
+    const { recording, response, sessionId, streams } = this.#options;
+    const first = this.#planned.find(({ exchange }) => exchange !== null);
+    const streamed = this.#asked.find((exchange) => this.#wasStreamed(exchange));
+    const exchange = streamed ?? first?.exchange ?? null;
     const row = exchange === null ? undefined : recording.exchange(exchange);
     response.writeHead(OK, answerHeaders(row, EVENTS_TYPE, sessionId));
     response.flushHeaders();
-    stream = streams.open({ waits: false });
-    stream.attach(response);
+    this.#stream = streams.open({ waits: false });
+    this.#stream.attach(response);
     const priming = first === undefined ? null : recording.primingBefore({ ...first, exchange });
-    if (priming !== null) stream.prime(priming.retry);
+    if (priming !== null) this.#stream.prime(priming.retry);
   }
 
-  function pass(sent: Sent): void {
+  #pass(sent: Sent): void {
     const { json, step, isAnswer } = sent;
-    if (stream !== null && !isPaused && step !== null && cameOnResumed(step)) {
-      stream.pause();
-      isPaused = true;
-    }
-    if (stream !== null) stream.send(json, step !== null && recording.hadEventId(step.place));
-    else if (isAnswer) answers.push(sent);
-    else sendUnasked(json, step, false);
-    if (isAnswer) settle();
+    if (this.#stream !== null) this.#passTo(this.#stream, json, step);
+    else if (isAnswer) this.#answers.push(sent);
+    else this.#options.sendUnasked(json, step, false);
+    if (isAnswer) this.#settle();
   }
 
-  function settle(): void {
-    open -= 1;
-    if (open > 0) return;
-    if (stream === null) sendJson();
-    else stream.end();
+  #passTo(stream: EventStream, json: Buffer, step: Step | null): void {
+    if (!this.#isPaused && step !== null && this.#cameOnResumed(step)) {
+      stream.pause();
+      this.#isPaused = true;
+    }
+    stream.send(json, step !== null && this.#options.recording.hadEventId(step.place));
+  }
+
+  #settle(): void {
+    this.#open -= 1;
+    if (this.#open > 0) return;
+    if (this.#stream === null) this.#sendJson();
+    else this.#stream.end();
   }
 
   /** Whether the server had ended the call's own stream before: its client was to come back for the rest. */
-  function cameOnResumed({ exchange, place }: Step): boolean {
-    if (exchange === null || asked.has(exchange) || !recording.hadEventId(place)) return false;
-    return [...asked].some(
-      (number) => wasStreamed(number) && recording.exchange(number)?.closedBy === 'server',
+  #cameOnResumed({ exchange, place }: Step): boolean {
+    const { recording } = this.#options;
+    if (exchange === null || this.#asked.includes(exchange) || !recording.hadEventId(place)) return false;
+    return this.#asked.some(
+      (number) => this.#wasStreamed(number) && recording.exchange(number)?.closedBy === 'server',
     );
   }
 
-  function wasStreamed(exchange: number): boolean {
-    return isEventStream(recording.exchange(exchange));
+  #wasStreamed(exchange: number): boolean {
+    return isEventStream(this.#options.recording.exchange(exchange));
   }
 
-  function sendJson(): void {
-    const [first] = answers;
+  #sendJson(): void {
+    const [first] = this.#answers;
     if (first === undefined) return;
-    const row = rowOf(first.step);
-    const texts = answers.map(asRecorded);
-    const body = isBatch ? arrayOf(texts) : (texts[0] ?? first.json);
-    const headers = answerHeaders(row, JSON_TYPE, sessionId);
+    const { isBatch, response, sessionId } = this.#options;
+    const headers = answerHeaders(this.#rowOf(first.step), JSON_TYPE, sessionId);
+    const body = isBatch
+      ? arrayOf(this.#answers.map((answer) => this.#asRecorded(answer)))
+      : this.#asRecorded(first);
     headers.push('Content-Length', String(body.length));
-    response.writeHead(isBatch ? OK : statusFor(first), headers).end(body);
+    response.writeHead(isBatch ? OK : this.#statusFor(first), headers);
+    // Node writes a text together with the head. As Latin-1 every byte is a character, and stays that byte.
+    if (body.length > MAX_TOGETHER_BYTES) response.end(body);
+    else response.end(body.toString('latin1'), 'latin1');
   }
 
   /** A refusal names no request where the recorded one named none. */
-  function asRecorded({ json, step }: Sent): Buffer {
+  #asRecorded({ json, step }: Sent): Buffer {
     if (step === null || step.exchange === null || step.kind !== 'error') return json;
-    const recorded = recording.load(step.place);
+    const recorded = this.#options.recording.load(step.place);
     return sourceAt(recorded, ['id']) === 'null' ? recorded : json;
   }
 
-  function statusFor({ json, step }: Sent): number {
-    const row = rowOf(step);
-    if (row === undefined) return statusOf(json);
+  #statusFor({ json, step }: Sent): number {
+    const row = this.#rowOf(step);
+    if (row === undefined) return this.#options.statusOf(json);
     return row.method === 'POST' && canCarry(row.status) ? row.status : OK;
   }
 
   /** Answers of legacy HTTP+SSE came on a stream that was opened for all of them. */
-  function rowOf(step: Step | null): HttpExchangeRow | undefined {
-    return step === null || step.exchange === null ? undefined : recording.exchange(step.exchange);
+  #rowOf(step: Step | null): HttpHead | undefined {
+    return step === null || step.exchange === null
+      ? undefined
+      : this.#options.recording.exchange(step.exchange);
   }
-
-  return {
-    plan(steps, exchange) {
-      if (exchange !== null) asked.add(exchange);
-      for (const step of steps) if (!cameUnasked(recording, step)) planned.push(step);
-    },
-    send(json, step, isAnswer) {
-      if (step !== null && cameUnasked(recording, step)) sendUnasked(json, step, isAnswer);
-      else if (isStarted) pass({ json, step, isAnswer });
-      else queue.push({ json, step, isAnswer });
-    },
-    /**
-     * A stream that had nothing but this stays open, as the official servers leave it: at its end a client would come back
-     * for the answer.
-     */
-    withdraw() {
-      if (options.requests > 1) settle();
-    },
-    start,
-    end: () => stream?.end(),
-  };
 }
 
 /** Whether an answer can have this status. A recording may have been edited by hand. */

@@ -46,8 +46,7 @@ export function joinRecordings(recordings: readonly Recording[]): Recording {
     comparable: (json) => recordings.reduce((text, { comparable }) => comparable(text), json),
     exchange(number) {
       const part = lastOf(parts, ({ exchanges }) => exchanges < number);
-      const row = part.recording.exchange(number - part.exchanges);
-      return row && { ...row, number };
+      return part.recording.exchange(number - part.exchanges);
     },
     paramHeadersOf(tool) {
       const known = recordings.findLast(({ paramHeadersOf }) => paramHeadersOf(tool).length > 0);

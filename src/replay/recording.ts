@@ -3,12 +3,8 @@ import { jsonOf } from '../protocol/conversation.ts';
 import { type Channel, directionOf } from '../protocol/frame.ts';
 import { eachElement, type Span, skipSpace, typeAt } from '../protocol/json.ts';
 import { type Message, parseMessages } from '../protocol/message.ts';
-import {
-  type HttpExchangeRow,
-  type PrimingEvent,
-  prepareEventReader,
-  prepareHttpExchange,
-} from '../store/http-reader.ts';
+import { type HttpHead, prepareHttpHeads } from '../store/http-heads.ts';
+import { type PrimingEvent, prepareEventReader } from '../store/http-reader.ts';
 import { type MessageLinks, prepareLinks } from '../store/message-links.ts';
 import type { Store } from '../store/open.ts';
 import { preparePayloads } from '../store/payloads.ts';
@@ -33,7 +29,7 @@ export type Recording = MessageLinks &
     load(place: Place): Buffer;
     /** Such a text as a message; undefined where it is none. */
     read(json: Buffer): Message | undefined;
-    exchange(number: number): HttpExchangeRow | undefined;
+    exchange(number: number): HttpHead | undefined;
     /** Which arguments of a tool its clients repeat in HTTP headers; none where its schema was not recorded. */
     paramHeadersOf: ParamHeadersOf;
     /** For people, who know the frames of a session by their numbers. */
@@ -83,7 +79,7 @@ export function openRecording(
   const payloadAt = preparePayloads(store, session.number);
   const events = prepareEventReader(store, session.number);
   const links = prepareLinks(store, session.number);
-  const exchange = rememberingSome(prepareHttpExchange(store, session.number));
+  const exchange = prepareHttpHeads(store, session.number);
   const load = ({ seq, n }: Place) => {
     const frame = payloadAt(seq);
     if (frame === undefined) throw new RangeError(`the recording has no frame ${seq}`);
@@ -135,20 +131,6 @@ function toolsIn(lists: readonly Place[], load: Recording['load']): Tools {
   }
   return tools;
 }
-
-/** One call asks for its exchange several times, and clients at once ask for the same ones. */
-function rememberingSome(read: Recording['exchange']): Recording['exchange'] {
-  const rows = new Map<number, HttpExchangeRow | undefined>();
-  return (number) => {
-    if (rows.has(number)) return rows.get(number);
-    const row = read(number);
-    if (rows.size === MAX_EXCHANGES) rows.clear();
-    rows.set(number, row);
-    return row;
-  };
-}
-
-const MAX_EXCHANGES = 256;
 
 function* eachLine(
   store: Store,
