@@ -31,6 +31,8 @@ export function skipSpace(bytes: Uint8Array, from: number): number {
   }
 }
 
+const MOST_BITS = 1 << 29;
+
 /** Skips one value of any type and depth. */
 export function skipValue(bytes: Uint8Array, from: number): number {
   const first = bytes[from];
@@ -38,8 +40,10 @@ export function skipValue(bytes: Uint8Array, from: number): number {
 }
 
 function skipContainer(bytes: Uint8Array, from: number): number {
-  // One entry per open container: true for an object, false for an array.
-  const open: boolean[] = [];
+  // One bit per open container, the innermost last: 1 for an object, 0 for an array. In front of them stands a 1.
+  let open = 1;
+  // Those around them, where there are many.
+  const around: number[] = [];
   let i = from;
   for (;;) {
     const c = bytes[i];
@@ -48,7 +52,11 @@ function skipContainer(bytes: Uint8Array, from: number): number {
       i = skipSpace(bytes, i + 1);
       if (bytes[i] === (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) i += 1;
       else {
-        open.push(isObject);
+        if (open >= MOST_BITS) {
+          around.push(open);
+          open = 1;
+        }
+        open = (open << 1) | Number(isObject);
         if (isObject) i = skipKey(bytes, i);
         if (i < 0) return i;
         continue;
@@ -59,8 +67,8 @@ function skipContainer(bytes: Uint8Array, from: number): number {
     }
     // A value is complete: close what it closes, then go on to the next value of the container around it.
     for (;;) {
-      const isObject = open[open.length - 1];
-      if (isObject === undefined) return i;
+      if (open === 1) return i;
+      const isObject = (open & 1) === 1;
       i = skipSpace(bytes, i);
       if (bytes[i] === COMMA) {
         i = skipSpace(bytes, i + 1);
@@ -69,7 +77,8 @@ function skipContainer(bytes: Uint8Array, from: number): number {
         break;
       }
       if (bytes[i] !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) return ~i;
-      open.pop();
+      open >>= 1;
+      if (open === 1) open = around.pop() ?? 1;
       i += 1;
     }
   }

@@ -189,5 +189,5 @@ export function createLineSplitter(options: {
  * Over HTTP they may; there they stand between the tokens of JSON only, so spaces can take their place.
  */
 export function oneLine(json: Buffer): Buffer {
-  return json.includes('\n') ? Buffer.from(json.toString('latin1').replaceAll('\n', ' '), 'latin1') : json;
+  return json.includes(LF) ? Buffer.from(json.toString('latin1').replaceAll('\n', ' '), 'latin1') : json;
 }

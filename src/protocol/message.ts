@@ -33,12 +33,12 @@ export type InvalidMessage = Common & {
 
 export type Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | InvalidMessage;
 
-const BOM = [0xef, 0xbb, 0xbf];
+const BOM_BYTES = 3;
 
 /** Reads every message of one payload. Never throws: what cannot be read is a message of kind `invalid`. */
 export function parseMessages(payload: Buffer): Message[] {
-  const hasBom = BOM.every((byte, i) => payload[i] === byte);
-  const start = skipSpace(payload, hasBom ? BOM.length : 0);
+  const hasBom = payload[0] === 0xef && payload[1] === 0xbb && payload[2] === 0xbf;
+  const start = skipSpace(payload, hasBom ? BOM_BYTES : 0);
   if (start === payload.length) return [];
   const remarks: Remark[] = hasBom ? ['bom'] : [];
   if (!isUtf8(payload)) remarks.push('invalid-utf8');

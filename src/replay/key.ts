@@ -16,6 +16,7 @@ import { targetParam } from '../protocol/methods.ts';
 import { type CanonicalProblem, canonicalText, type Filter, KEEP_ALL } from './canonical.ts';
 import { DIGEST_BYTES } from './digest-table.ts';
 import { argumentsFilter, IGNORE_NOTHING, type IgnoreRules, ignoring } from './ignore.ts';
+import { remembering } from './remembering.ts';
 
 /** The canonical method, and the tool, prompt or resource that the request is about (`Details.target`). */
 export type Asked = { method: string; target: string | null };
@@ -96,9 +97,11 @@ function both(a: Filter, b: Filter | null): Filter | null {
   };
 }
 
+/** Not the bare method: half surrogate pairs have no bytes of their own. */
+const nameOf = remembering((method) => Buffer.from(`${JSON.stringify(method)}\0`));
+
 function digestOf(method: string, params: Buffer): Buffer {
-  // Not the bare method: half surrogate pairs have no bytes of their own.
-  const name = Buffer.from(`${JSON.stringify(method)}\0`);
+  const name = nameOf(method);
   return hash('sha256', Buffer.concat([name, params]), 'buffer').subarray(0, DIGEST_BYTES);
 }
 

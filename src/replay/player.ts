@@ -95,6 +95,7 @@ type Play = {
 
 const INTERNAL_ERROR = -32603;
 const NOBODY: Asker = { send() {} };
+const nothing = () => {};
 
 export function createPlayer(options: PlayerOptions): Player {
   const { script, load, choose, sendUnasked, schedule } = options;
@@ -119,8 +120,19 @@ export function createPlayer(options: PlayerOptions): Player {
     const all = script.stepsOf(call);
     const steps = isRepeat ? repeatedSteps(request.canonical, all) : all;
     const recordedToken = once(() => tokenOf(load(script.placeOf(call))));
-    const state = { steps, next: 0, isOver: false, cancel: () => {} };
-    const play = { request, json, asker, call, isRepeat, recordedToken, ...state };
+    const cancel = nothing;
+    const play = {
+      request,
+      json,
+      asker,
+      call,
+      isRepeat,
+      recordedToken,
+      steps,
+      next: 0,
+      isOver: false,
+      cancel,
+    };
     plays.set(request.id.key, play);
     open.add(play);
     asker.plan?.(steps, script.exchangeOf(call));

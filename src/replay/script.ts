@@ -130,13 +130,12 @@ function stepsFrom(lines: ScriptColumns['line'], first: number, since: number, a
   /** Requests of the server whose answers no step has waited for so far. */
   let asked: number[] = [];
   for (let line = first; line !== 0; line = lines.next.at(line)) {
-    const wasAnswered = (request: number) => {
-      const after = lines.answeredAfter.at(request);
-      return after !== 0 && after < line;
-    };
-    const waitsFor =
-      asked.length === 0 ? NOTHING : asked.filter(wasAnswered).map((one) => placeAt(lines, one));
-    if (waitsFor.length > 0) asked = asked.filter((request) => !wasAnswered(request));
+    let waitsFor = NOTHING;
+    if (asked.length > 0) {
+      const [answered, open] = parted(asked, (request) => wasAnswered(lines, request, line));
+      waitsFor = answered.map((one) => placeAt(lines, one));
+      asked = open;
+    }
     const kind = KINDS[lines.kind.at(line)] ?? '';
     steps.push({
       place: placeAt(lines, line),
@@ -149,6 +148,16 @@ function stepsFrom(lines: ScriptColumns['line'], first: number, since: number, a
     if (kind === 'request') asked.push(line);
   }
   return steps;
+}
+
+/** Whether the client had answered this request of the server before this line. */
+function wasAnswered({ answeredAfter }: ScriptColumns['line'], request: number, line: number): boolean {
+  const after = answeredAfter.at(request);
+  return after !== 0 && after < line;
+}
+
+function parted<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
 }
 
 function placeAt({ seq, n }: ScriptColumns['line'], line: number): Place {

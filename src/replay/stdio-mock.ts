@@ -13,6 +13,7 @@ import { INVALID_REQUEST, PARSE_ERROR } from './http-refusal.ts';
 import type { Mock } from './mock.ts';
 import type { Asker, Send } from './player.ts';
 import { messageText } from './recording.ts';
+import { copyBytes } from './substitute.ts';
 
 export type StdioMock = {
   feed(bytes: Buffer): void;
@@ -35,8 +36,9 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
   let waitingBytes = 0;
   let isFeeding = false;
   const send: Send = (json) => {
-    waiting.push(oneLine(json), LINE_END);
-    waitingBytes += json.length + LINE_END.length;
+    const line = oneLine(json);
+    waiting.push(line);
+    waitingBytes += line.length + 1;
     if (!isFeeding || waitingBytes >= MOST_TOGETHER_BYTES) flush();
   };
   const alone: Asker = { send };
@@ -66,7 +68,7 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
   }
 
   function flush(): void {
-    if (waitingBytes > 0) write(Buffer.concat(waiting, waitingBytes));
+    if (waiting.length > 0) write(joined(waiting, waitingBytes));
     waiting = [];
     waitingBytes = 0;
   }
@@ -116,4 +118,16 @@ function isBatch({ payload, truncated }: Frame): boolean {
   return !truncated && typeAt(payload, skipSpace(payload, payload[0] === 0xef ? 3 : 0)) === 'array';
 }
 
-const LINE_END = Buffer.from('\n');
+function joined(lines: readonly Buffer[], length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const line of lines) {
+    copyBytes(bytes, at, line, 0, line.length);
+    at += line.length;
+    bytes[at] = LINE_END;
+    at += 1;
+  }
+  return bytes;
+}
+
+const LINE_END = 0x0a;

@@ -10,12 +10,13 @@
  * Everything else stays byte for byte what was recorded.
  */
 import type { RequestMessage } from '../protocol/message.ts';
-import { type Substitution, sourceAt, substitute } from './substitute.ts';
+import { type Substitution, sourceAt, substitute, substituteOne } from './substitute.ts';
 
 /** A live request. `recordedToken`: the progress token, as it was written, of the recorded one that it stands for. */
 export type Played = { request: RequestMessage; json: Buffer; recordedToken: () => string | undefined };
 
 const META = ['params', '_meta'] as const;
+const ID = ['id'];
 const TOKEN = ['params', 'progressToken'];
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
 const LISTEN = 'subscriptions/listen';
@@ -23,9 +24,11 @@ const LISTEN = 'subscriptions/listen';
 export function liveAnswer({ request }: Pick<Played, 'request'>, recorded: Buffer): Buffer {
   const { id } = request;
   const text = id.type === 'string' ? `"${id.text}"` : id.text;
-  const substitutions: Substitution[] = [{ path: ['id'], text }];
-  if (request.canonical === LISTEN) substitutions.push({ path: ['result', '_meta', SUBSCRIPTION], text });
-  return substitute(recorded, substitutions);
+  if (request.canonical !== LISTEN) return substituteOne(recorded, ID, text);
+  return substitute(recorded, [
+    { path: ID, text },
+    { path: ['result', '_meta', SUBSCRIPTION], text },
+  ]);
 }
 
 /** An answer that no server gave: the member `result` or `error`, as JSON text. */
