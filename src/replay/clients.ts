@@ -15,6 +15,7 @@ const MAX_CLIENTS = 10_000;
 export function createClients<T>(onDropped: (client: T) => void): Clients<T> {
   /** The one that was heard of last at the end. */
   const clients = new Map<string, T>();
+  let last: string | null = null;
 
   function drop(key: string): void {
     const client = clients.get(key);
@@ -26,14 +27,16 @@ export function createClients<T>(onDropped: (client: T) => void): Clients<T> {
   return {
     get(key) {
       const client = clients.get(key);
-      if (client === undefined) return undefined;
+      if (client === undefined || key === last) return client;
       clients.delete(key);
       clients.set(key, client);
+      last = key;
       return client;
     },
     set(key, client) {
       clients.delete(key);
       clients.set(key, client);
+      last = key;
       const [oldest] = clients.keys();
       if (clients.size > MAX_CLIENTS && oldest !== undefined) drop(oldest);
     },

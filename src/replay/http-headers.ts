@@ -36,13 +36,26 @@ export function mediaTypeOf(contentType: string | undefined): string {
 
 const typeIn = remembering((contentType) => (contentType.split(';')[0] ?? '').trim().toLowerCase());
 
-export function recordedHeader(row: HttpHead | undefined, lowerName: string): string | undefined {
-  return row?.responseHeaders?.find(([name]) => name.toLowerCase() === lowerName)?.[1];
+/** The media type of the recorded answer. */
+export function recordedType(row: HttpHead | undefined): string {
+  const headers = row?.responseHeaders ?? null;
+  if (headers === null) return '';
+  let type = types.get(headers);
+  if (type === undefined) {
+    type = mediaTypeOf(headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1]);
+    types.set(headers, type);
+  }
+  return type;
 }
+
+/** As answers mostly share their headers. */
+const types = new WeakMap<HeaderFields, string>();
 
 /** As a server would have them of a request. */
 export function requestHeadersOf(row: HttpHead | undefined): IncomingHttpHeaders {
-  return Object.fromEntries((row?.requestHeaders ?? []).map(([name, value]) => [name.toLowerCase(), value]));
+  return Object.fromEntries(
+    (row?.requestHeaders() ?? []).map(([name, value]) => [name.toLowerCase(), value]),
+  );
 }
 
 /** They belong to the recorded connection, or to the run that was recorded. */

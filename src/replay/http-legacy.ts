@@ -159,9 +159,12 @@ function isInitialize(message: Post['messages'][number]): message is RequestMess
   return message.kind === 'request' && message.canonical === 'initialize';
 }
 
+/** What no header can be. */
+const NONE = '\n';
+
 /** Who asks a server that hands out no session ids: as much as can be known. */
 function callerOf({ headers }: IncomingMessage): string {
-  return JSON.stringify([headers.authorization ?? null, headers['user-agent'] ?? null]);
+  return `${headers.authorization ?? NONE}\n${headers['user-agent'] ?? NONE}`;
 }
 
 function invalidRequest(message: string): Refusal {

@@ -83,18 +83,26 @@ export function playPost(
   answering: Answering,
 ): Reply | null {
   const requests = messages.filter(({ kind }) => kind === 'request').length;
+  const { recording, profile, sessionId, streams, sendUnasked, statusOf } = answering;
   if (requests === 0) {
-    response.writeHead(ACCEPTED, answerHeaders(answering.profile.accepted, '', answering.sessionId)).end();
+    response.writeHead(ACCEPTED, answerHeaders(profile.accepted, '', sessionId)).end();
     receiveAll(player, body, messages);
     return null;
   }
-  const reply = new Reply({
-    ...answering,
+  const accepted = acceptedForms(request.headers);
+  // Written out: to spread an object is slow, and this is done for every request.
+  const answer = {
+    recording,
     response,
-    accepted: acceptedForms(request.headers),
+    accepted,
     requests,
     isBatch,
-  });
+    sessionId,
+    streams,
+    sendUnasked,
+    statusOf,
+  };
+  const reply = new Reply(answer);
   receiveAll(player, body, messages, reply);
   reply.start();
   return reply;

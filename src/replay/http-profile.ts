@@ -1,6 +1,6 @@
 /** What a recording tells about how its server spoke HTTP. For a stdio recording: what a server like it would do. */
 import type { HttpHead } from '../store/http-heads.ts';
-import { EVENTS_TYPE, mediaTypeOf, recordedHeader } from './http-headers.ts';
+import { EVENTS_TYPE, recordedType } from './http-headers.ts';
 import type { Recording } from './recording.ts';
 import type { Step } from './script.ts';
 
@@ -54,7 +54,7 @@ export function readHttpProfile(recording: Recording): HttpProfile {
 }
 
 export function isEventStream(row: HttpHead | undefined): boolean {
-  return mediaTypeOf(recordedHeader(row, 'content-type')) === EVENTS_TYPE;
+  return recordedType(row) === EVENTS_TYPE;
 }
 
 /** Whether a message came on the stream for what belongs to no call, even if it was said during one. */
@@ -63,7 +63,7 @@ export function cameUnasked({ exchange }: Recording, step: Step): boolean {
   const row = exchange(step.exchange);
   // A stream that was resumed brings what belongs to a call.
   return (
-    row?.method === 'GET' && !row.requestHeaders.some(([name]) => name.toLowerCase() === 'last-event-id')
+    row?.method === 'GET' && !row.requestHeaders().some(([name]) => name.toLowerCase() === 'last-event-id')
   );
 }
 

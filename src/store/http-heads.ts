@@ -8,8 +8,11 @@ import type { Store } from './open.ts';
 
 export type HttpHead = Pick<
   HttpExchangeRow,
-  'method' | 'path' | 'status' | 'closedBy' | 'requestHeaders' | 'responseHeaders'
->;
+  'method' | 'path' | 'status' | 'closedBy' | 'responseHeaders'
+> & {
+  /** Read when they are asked for, which is seldom. */
+  requestHeaders(): HeaderFields;
+};
 
 type Row = [
   number: number,
@@ -17,7 +20,6 @@ type Row = [
   path: string,
   status: number | null,
   closedBy: HttpHead['closedBy'],
-  requestHeaders: string,
   responseHeaders: string | null,
 ];
 
@@ -30,32 +32,29 @@ const MAX_KEPT_TEXT = 8 * 1024;
 export function prepareHttpHeads(store: Store, session: number): (number: number) => HttpHead | undefined {
   const select = store
     .prepare<[number, number, number], Row>(
-      `SELECT number, method, path, status, closed_by, request_headers, response_headers FROM http_exchange
+      `SELECT number, method, path, status, closed_by, response_headers FROM http_exchange
        WHERE session = ? AND number >= ? AND number < ?`,
     )
     .raw();
+  const selectRequest = store
+    .prepare<[number, number], string>(
+      'SELECT request_headers FROM http_exchange WHERE session = ? AND number = ?',
+    )
+    .pluck();
   const kept = new Map<number, HttpHead | undefined>();
   const fieldsOf = createFieldsReader();
 
   function read(from: number): HttpHead | undefined {
     if (kept.size + AHEAD > MAX_KEPT) kept.clear();
     kept.set(from, undefined);
-    for (const [number, method, path, status, closedBy, request, response] of select.all(
-      session,
-      from,
-      from + AHEAD,
-    )) {
-      const responseHeaders = response === null ? null : fieldsOf(response);
-      kept.set(number, {
-        method,
-        path,
-        status,
-        closedBy,
-        requestHeaders: fieldsOf(request),
-        responseHeaders,
-      });
-    }
+    for (const row of select.all(session, from, from + AHEAD)) kept.set(row[0], headOf(row));
     return kept.get(from);
+  }
+
+  function headOf([number, method, path, status, closedBy, response]: Row): HttpHead {
+    const responseHeaders = response === null ? null : fieldsOf(response);
+    const requestHeaders = () => fieldsOf(selectRequest.get(session, number) ?? '[]');
+    return { method, path, status, closedBy, requestHeaders, responseHeaders };
   }
 
   return (number) => kept.get(number) ?? (kept.has(number) ? undefined : read(number));
