@@ -47,7 +47,7 @@ export type Matcher = {
 };
 
 /** So many recorded calls are looked at for candidates. */
-const MAX_LOOKED_AT = 100_000;
+const MAX_LOOKED_AT = 10_000;
 
 export function createMatcher(calls: RecordedCalls, repeat: Repeat = 'error'): Matcher {
   const index = indexCalls(calls);

@@ -51,7 +51,8 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   const digestOf = (call: number) => recordedDigest(recording, call, keys);
   const hidden = findHidden(recording, keys);
   const matcher = createMatcher({ ...script, digestOf }, options.repeat);
-  const recorded = { methods: matcher.methods, keyAt, originOf: recording.originOf };
+  const { originOf } = recording;
+  const recorded = { methods: matcher.methods, keyAt, originOf, effort: { compared: 0 } };
 
   function next(client: Client, request: RequestMessage, json: Buffer): Match | Refusal {
     const asked = alike(recording, json);

@@ -1,7 +1,7 @@
 /**
  * Why a request has no recorded answer. The reason is what is known for sure; the nearest recorded calls are a list with
  * scores, never a guess told as the truth. Compared are at most `MAX_COMPARED` calls, those that were not played yet
- * before all others; a miss says when there were more.
+ * before all others, and fewer where there were very many misses; a miss says when there were more.
  */
 import type { Place } from '../protocol/correlate.ts';
 import { CANONICAL_PROBLEM, type CanonicalProblem } from './canonical.ts';
@@ -52,9 +52,18 @@ export type Miss = Asked & {
 export type KeyAt = (place: Place) => RequestKey | null;
 
 /** The recording, as far as a miss has to look into it. */
-export type Recorded = { methods: readonly string[]; keyAt: KeyAt; originOf: (place: Place) => Origin };
+export type Recorded = {
+  methods: readonly string[];
+  keyAt: KeyAt;
+  originOf: (place: Place) => Origin;
+  /** How many calls were compared for misses so far. */
+  effort: { compared: number };
+};
 
 const MAX_COMPARED = 200;
+/** After so many comparisons the next few calls have to do: nobody reads that many misses, and all wait for them. */
+const ENOUGH_COMPARED = 20_000;
+const FEW_COMPARED = 10;
 const MAX_NEAR = 3;
 const MAX_DIFFERENCES = 1000;
 /** So much text is compared, of both sides together. */
@@ -103,9 +112,10 @@ function optionsFor(reason: NoHit['reason']): string[] {
 function nearest(
   key: RequestKey,
   client: Client,
-  { keyAt, originOf }: Recorded,
+  { keyAt, originOf, effort }: Recorded,
 ): Pick<Miss, 'near' | 'compared' | 'isCut'> {
-  const { candidates, isCut } = client.candidates(key, MAX_COMPARED);
+  const most = effort.compared < ENOUGH_COMPARED ? MAX_COMPARED : FEW_COMPARED;
+  const { candidates, isCut } = client.candidates(key, most);
   let near: NearCall[] = [];
   let compared = 0;
   let bytes = 0;
@@ -115,6 +125,7 @@ function nearest(
     bytes += recorded.params.length + key.params.length;
     if (bytes > MAX_COMPARED_BYTES) return { near, compared, isCut: true };
     compared += 1;
+    effort.compared += 1;
     near = [...near, nearCall(key, recorded, candidate, originOf(candidate.place))]
       .toSorted(byNearness)
       .slice(0, MAX_NEAR);

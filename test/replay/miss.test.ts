@@ -4,7 +4,7 @@ import { type Difference, diffOf, jsonPointer } from '../../src/replay/diff.ts';
 import { readIgnoreRules } from '../../src/replay/ignore.ts';
 import type { RequestKey } from '../../src/replay/key.ts';
 import { createMatcher } from '../../src/replay/matcher.ts';
-import { explainMiss, type Miss, unreadableMiss } from '../../src/replay/miss.ts';
+import { explainMiss, type Miss, type Recorded, unreadableMiss } from '../../src/replay/miss.ts';
 import { missError, missLine, missReport, NO_RECORDED_ANSWER } from '../../src/replay/miss-text.ts';
 import { sortedText } from '../support/json-text.ts';
 import { call, keyOf, recordedCalls, smallArguments, smallJson } from '../support/replay.ts';
@@ -37,12 +37,34 @@ function missOf(recorded: readonly RequestKey[], asked: readonly RequestKey[]): 
   const key = asked.at(-1);
   const answer = key && client.next(key);
   if (key === undefined || answer?.kind !== 'miss') throw new Error('there is no miss');
-  return explainMiss(key, answer, client, {
-    methods: matcher.methods,
+  return explainMiss(key, answer, client, lookInto(recorded, matcher.methods));
+}
+
+function lookInto(recorded: readonly RequestKey[], methods: readonly string[]): Recorded {
+  return {
+    methods,
     keyAt: ({ seq }) => recorded[seq] ?? null,
     originOf: ({ seq }) => ({ seq, session: null }),
-  });
+    effort: { compared: 0 },
+  };
 }
+
+test('of very many misses the later ones are compared with the next few calls only, and say so', () => {
+  const recorded = Array.from({ length: 150 }, (_, x) => call('add', { x }));
+  const matcher = createMatcher(recordedCalls(recorded));
+  const client = matcher.connect();
+  client.next(call('add', { x: 40 }));
+  const into = lookInto(recorded, matcher.methods);
+  const misses = Array.from({ length: 200 }, (_, n) => {
+    const key = call('add', { x: 41, n });
+    const answer = client.next(key);
+    if (answer.kind !== 'miss') throw new Error('there is no miss');
+    return explainMiss(key, answer, client, into);
+  });
+  expect(misses[0]).toMatchObject({ compared: 150, isCut: false });
+  expect(misses.at(-1)).toMatchObject({ compared: 10, isCut: true, near: [{ place: { seq: 41 } }, {}, {}] });
+  expect(missReport(misses.at(-1) as Miss)).toContain('compared with 10 recorded calls only');
+});
 
 test('the differences applied to the one give the other, and there are none exactly between equals', () => {
   fc.assert(
