@@ -16,7 +16,14 @@ type Common = {
   remarks: readonly Remark[];
 };
 
-export type RequestMessage = Common & { kind: 'request'; id: Id; method: string; canonical: string };
+/** `params`: where they stand, counted from the message's own first byte. */
+export type RequestMessage = Common & {
+  kind: 'request';
+  id: Id;
+  method: string;
+  canonical: string;
+  params: Span | null;
+};
 export type NotificationMessage = Common & { kind: 'notification'; method: string; canonical: string };
 export type ResultMessage = Common & { kind: 'result'; id: Id };
 /** `code` is null where the error object has no integer code. An error may lack an id (it then names no request). */
@@ -90,7 +97,7 @@ function readObject(payload: Buffer, start: number, remarks: readonly Remark[], 
       envelope[key as keyof Envelope] = value;
     }
   });
-  if (end > 0) messages.push(classify(payload, envelope, own));
+  if (end > 0) messages.push(classify(payload, start, envelope, own));
   return end;
 }
 
@@ -98,7 +105,7 @@ function withRemark(remarks: readonly Remark[], remark: Remark): readonly Remark
   return remarks.includes(remark) ? remarks : [...remarks, remark];
 }
 
-function classify(payload: Buffer, envelope: Envelope, remarks: readonly Remark[]): Message {
+function classify(payload: Buffer, start: number, envelope: Envelope, remarks: readonly Remark[]): Message {
   const { id: idSpan, method: methodSpan, params, result, error } = envelope;
   const method = methodSpan?.type === 'string' ? stringText(payload, methodSpan) : null;
   const canonical = method === null ? null : canonicalMethod(method);
@@ -112,13 +119,20 @@ function classify(payload: Buffer, envelope: Envelope, remarks: readonly Remark[
     return { kind: 'invalid', reason, id: known, method, canonical, isAnswer, details, remarks };
   }
   if (method !== null && canonical !== null) {
-    if (typeof id === 'object') return { kind: 'request', id, method, canonical, details, remarks };
+    const own = spanFrom(start, params);
+    if (typeof id === 'object')
+      return { kind: 'request', id, method, canonical, params: own, details, remarks };
     return { kind: 'notification', method, canonical, details, remarks };
   }
   if (result !== undefined && typeof id === 'object') {
     return { kind: 'result', id, details: readResult(payload, result), remarks };
   }
   return readError(payload, error, typeof id === 'object' ? id : null, remarks);
+}
+
+function spanFrom(start: number, span: Span | undefined): Span | null {
+  if (span === undefined || start === 0) return span ?? null;
+  return { start: span.start - start, end: span.end - start, type: span.type };
 }
 
 function whyInvalid(

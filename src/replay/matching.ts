@@ -181,7 +181,7 @@ function createKeys({ session }: Recording, rules: IgnoreRules): Keys {
   return {
     of(request, json) {
       const asked = askedBy(request);
-      const params = findParams(json, 0);
+      const { params } = request;
       const text = textOf(asked.method, json, params);
       const before = text === null ? undefined : lately.get(text);
       if (before !== undefined) return before;

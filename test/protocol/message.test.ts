@@ -321,3 +321,19 @@ test('no bytes whatever make the reader throw', () => {
     { numRuns: 1000 },
   );
 });
+
+test('the params of a request are told from the first byte of its own message', () => {
+  const one = '{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}';
+  const none = '{"jsonrpc":"2.0","id":2,"method":"m"}';
+  for (const [before, after] of [
+    ['', ''],
+    ['\ufeff \n', ' '],
+    [`[${none}, `, ']'],
+  ] as const) {
+    const payload = Buffer.from(before + one + after);
+    const requests = parseMessages(payload).filter((message) => message.kind === 'request');
+    const { start = 0, end = 0 } = requests.find(({ id }) => id.text === '1')?.params ?? {};
+    expect(one.slice(start, end)).toBe('{"a":1}');
+    for (const { id, params } of requests) if (id.text === '2') expect(params).toBeNull();
+  }
+});
