@@ -322,6 +322,35 @@ function startPlainServer() {
   });
 }
 
+test('an answer has the recorded bytes, whatever they are, and however many', async () => {
+  const db = tempStore();
+  const texts = [
+    Buffer.from('é, 👍, \u2028 and ÿ'),
+    Buffer.from([0xc3, 0x28, 0xff]),
+    Buffer.alloc(200_000, 'é'),
+  ];
+  const answers = texts.map((text, id) =>
+    Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":"`), text, Buffer.from('"}')]),
+  );
+  const upstream = await startServer(async (incoming, response) => {
+    const [body] = await incoming.toArray();
+    const answer = answers[JSON.parse(String(body)).id];
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer);
+  });
+  const ask = async (url: URL | string, id: number) => {
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+    const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'acme/bytes', params: { id } });
+    return Buffer.from(await (await fetch(url, { method: 'POST', headers, body })).arrayBuffer());
+  };
+  const recorder = await recordUrl(db, `${upstream.url}/mcp`);
+  for (const id of answers.keys()) await ask(recorder.url, id);
+  await recorder.stop();
+
+  const { url, misses } = await startHttpMock(db);
+  for (const [id, answer] of answers.entries()) expect((await ask(url, id)).equals(answer)).toBe(true);
+  expect(misses).toEqual([]);
+});
+
 test('answers come in the recorded form, with the recorded status and headers', async () => {
   const db = tempStore();
   const headers = { Authorization: 'Bearer me' };
