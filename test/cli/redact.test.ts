@@ -2,8 +2,9 @@ import { copyFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { startServer } from '../support/http.ts';
-import { recordUrl, send } from '../support/record-http.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { FAKE_SECRETS, indexHolds, storeHolds } from '../support/secrets.ts';
+import { send } from '../support/send.ts';
 import { latestSession, record, showFrames, tapedeck, tempStore, until } from '../support/tapedeck.ts';
 
 function call(text: string, id: number): string {
@@ -95,7 +96,7 @@ test('heads, bodies, events and originals of HTTP are masked, and only of that s
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'X-Api-Key': 'key-in-a-head' });
     response.end(`id: ${token}\ndata: {"jsonrpc":"2.0","id":1,"result":{"password":"word-in-an-event"}}\n\n`);
   });
-  const { url: proxy, stop } = await recordUrl(db, `${url}/mcp`, ['--no-redact']);
+  const { url: proxy, stop } = await recordUrl(`${url}/mcp`, { db, args: ['--no-redact'] });
   await (await send(new URL('/mcp?token=in-the-query', proxy), { body: { id: 1, method: 'tools/list' } }))
     .ended;
   await stop();

@@ -3,8 +3,9 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startServer } from '../support/http.ts';
-import { recordUrl, send } from '../support/record-http.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { FAKE_KEY, FAKE_SECRETS } from '../support/secrets.ts';
+import { send } from '../support/send.ts';
 import { BIN, ROOT, record, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 const TOKEN = FAKE_SECRETS.find(({ rule }) => rule === 'github-token')?.text ?? '';
@@ -82,7 +83,7 @@ test('each rule finds its secret in a store and in a text recording', async () =
 test('secrets in HTTP heads are found', async () => {
   const db = tempStore();
   const { url } = await startServer((_request, response) => void response.end('{}'));
-  const { url: proxy, stop } = await recordUrl(db, `${url}/mcp`, ['--no-redact']);
+  const { url: proxy, stop } = await recordUrl(`${url}/mcp`, { db, args: ['--no-redact'] });
   await (
     await send(new URL('/mcp?api_key=abc', proxy), {
       headers: { Authorization: 'Bearer abc' },

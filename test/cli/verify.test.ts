@@ -8,7 +8,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { expect, test } from 'vitest';
 import { startServer } from '../support/http.ts';
-import { recordUrl } from '../support/record-http.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { EVERYTHING, startDualEraServer, startEverything } from '../support/servers.ts';
 import {
   fixture,
@@ -237,7 +237,7 @@ test('a server of the older HTTP+SSE is talked to in its own way, whatever the r
 test('a recording of HTTP+SSE is verified over HTTP+SSE, Streamable HTTP and stdio', async () => {
   const db = tempStore();
   const url = await startEverything('sse');
-  const recorder = await recordUrl(db, url);
+  const recorder = await recordUrl(url, { db });
   const client = new Client({ name: 'tester', version: '1.0.0' });
   await client.connect(new SSEClientTransport(recorder.url));
   const echo = { name: 'echo', arguments: { message: 'hällo' } };
@@ -335,7 +335,7 @@ test('arguments that --ignore-tool names do not count where tools are compared',
 
 test('a tool whose arguments are repeated in headers is called with them', async () => {
   const db = tempStore();
-  const recorder = await recordUrl(db, await startDualEraServer());
+  const recorder = await recordUrl(await startDualEraServer(), { db });
   const client = new ModernClient({ name: 'm', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new ModernTransport(recorder.url));
   await client.listTools();

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createEventStreams } from '../../src/replay/event-stream.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { modernMeta, parseOne } from '../support/messages.ts';
-import { type Answer, recordUrl, send } from '../support/record-http.ts';
+import { type Answer, send } from '../support/send.ts';
 import { startEverything } from '../support/servers.ts';
 import { tapedeck, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
@@ -198,7 +199,7 @@ test('at recorded speed a stream begins at once, and a client that leaves it is 
 
 test('legacy HTTP+SSE names where to post, takes messages there and drops who has left', async () => {
   const db = tempStore();
-  const recorder = await recordUrl(db, await startEverything('sse'));
+  const recorder = await recordUrl(await startEverything('sse'), { db });
   const get = { method: 'GET', headers: { Accept: 'text/event-stream' } };
 
   async function talk(url: URL): Promise<{ endpoint: URL; stream: Answer }> {

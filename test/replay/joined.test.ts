@@ -8,8 +8,9 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { modernMeta } from '../support/messages.ts';
-import { recordUrl, send } from '../support/record-http.ts';
+import { send } from '../support/send.ts';
 import { startDualEraServer } from '../support/servers.ts';
 import { importSaid, replay, type SaidLine } from '../support/stdio-replay.ts';
 import { listSessions, ROOT, tapedeck, tempStore } from '../support/tapedeck.ts';
@@ -111,7 +112,7 @@ test('a client without a session id that varies what it says of itself is replay
     return seen;
   }
 
-  const recorder = await recordUrl(db, await startDualEraServer());
+  const recorder = await recordUrl(await startDualEraServer(), { db });
   const recorded = await talk(recorder.url);
   await recorder.stop();
   const sessions = (await listSessions(db)).map(({ session }) => session).toReversed();

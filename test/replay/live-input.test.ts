@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
 import { modernMeta } from '../support/messages.ts';
-import { send } from '../support/record-http.ts';
+import { send } from '../support/send.ts';
 import { importSaid, replay } from '../support/stdio-replay.ts';
 import { tempFolder, until } from '../support/tapedeck.ts';
 

@@ -7,8 +7,8 @@ import { expect, test } from 'vitest';
 import type { Speed } from '../../src/replay/mock.ts';
 import { createStdioMock } from '../../src/replay/stdio-mock.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
-import { type Answer, send } from '../support/record-http.ts';
 import { smallArguments } from '../support/replay.ts';
+import { type Answer, send } from '../support/send.ts';
 import { importSaid, type SaidLine } from '../support/stdio-replay.ts';
 import { until } from '../support/tapedeck.ts';
 

@@ -6,8 +6,8 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { describe, expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { talkToDualEra, talkToEverything } from '../support/official-clients.ts';
-import { recordUrl } from '../support/record-http.ts';
 import { exchangesOf, talkOf } from '../support/same-recording.ts';
 import { EVERYTHING, startDualEraServer, startEverything } from '../support/servers.ts';
 import { BIN, listSessions, tempStore } from '../support/tapedeck.ts';
@@ -15,7 +15,7 @@ import { BIN, listSessions, tempStore } from '../support/tapedeck.ts';
 /** Lets a client talk through a recorder, and gives the store. */
 async function recorded(upstream: string | URL, talk: (url: URL) => Promise<unknown>): Promise<string> {
   const db = tempStore();
-  const recorder = await recordUrl(db, String(upstream));
+  const recorder = await recordUrl(String(upstream), { db });
   await talk(recorder.url);
   await recorder.stop();
   return db;

@@ -1,8 +1,9 @@
 /** Calls that the recorded client took back, and what servers still said of them. */
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { modernMeta } from '../support/messages.ts';
-import { recordUrl, send } from '../support/record-http.ts';
+import { send } from '../support/send.ts';
 import { startDualEraServer } from '../support/servers.ts';
 import { importSaid, replay } from '../support/stdio-replay.ts';
 import { tapedeck, tempStore, until } from '../support/tapedeck.ts';
@@ -89,7 +90,7 @@ test('over HTTP, a call that was taken back by leaving stays open until the live
     'Mcp-Method': 'tools/call',
     'Mcp-Name': 'wait_for_cancellation',
   };
-  const recorder = await recordUrl(db, await startDualEraServer());
+  const recorder = await recordUrl(await startDualEraServer(), { db });
   const recorded = await send(recorder.url, { body, headers });
   await until('progress comes', () => recorded.text().includes('"progress"'));
   recorded.leave();

@@ -1,33 +1,5 @@
-/** Records HTTP servers with the real command, in a process of its own. */
+/** One HTTP request, and its answer as it comes. */
 import { type IncomingHttpHeaders, request } from 'node:http';
-import { type Run, tapedeck, until } from './tapedeck.ts';
-
-export type HttpRecording = {
-  run: Run;
-  /** Where clients reach the server. */
-  url: URL;
-  /** Settles once everything is stored. */
-  stop(): Promise<void>;
-};
-
-export async function recordUrl(
-  db: string,
-  upstream: string,
-  options: readonly string[] = [],
-): Promise<HttpRecording> {
-  const run = tapedeck(['record', upstream, '--listen', '127.0.0.1:0', '--db', db, ...options]);
-  const listening = /listening on (\S+) for/;
-  await until('the proxy listens', () => listening.test(run.stderr()));
-  const [, url = ''] = listening.exec(run.stderr()) ?? [];
-  return {
-    run,
-    url: new URL(url),
-    async stop() {
-      run.child.kill('SIGTERM');
-      await run.ended;
-    },
-  };
-}
 
 export type Answer = {
   status: number;
