@@ -16,8 +16,8 @@ import {
   refusesConnections,
   requestsOf,
   sessionsOf,
-  startEverything,
 } from '../support/http-record.ts';
+import { startEverything } from '../support/servers.ts';
 import { until } from '../support/tapedeck.ts';
 
 async function connect(url: URL): Promise<Client> {

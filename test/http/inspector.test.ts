@@ -1,13 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import {
-  exchangesOf,
-  expectWhole,
-  recordUrl,
-  sessionsOf,
-  startDualEra,
-  startEverything,
-} from '../support/http-record.ts';
+import { exchangesOf, expectWhole, recordUrl, sessionsOf, startDualEra } from '../support/http-record.ts';
+import { startEverything } from '../support/servers.ts';
 import { ROOT, start, tempFolder } from '../support/tapedeck.ts';
 
 const INSPECTOR = join(ROOT, 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');
@@ -24,7 +18,7 @@ async function inspect(url: URL, ...args: string[]): Promise<unknown> {
 }
 
 for (const [name, startUpstream] of [
-  ['the official server', () => startEverything('streamableHttp')],
+  ['the official server', async () => new URL(await startEverything('streamableHttp'))],
   ['a server of both eras', async () => (await startDualEra()).url],
 ] as const) {
   test(`the inspector’s command line sees the same of ${name}, and each of its runs is a session`, async () => {

@@ -10,8 +10,8 @@ import {
   recordUrl,
   requestsOf,
   sessionsOf,
-  startEverything,
 } from '../support/http-record.ts';
+import { startEverything } from '../support/servers.ts';
 import { until } from '../support/tapedeck.ts';
 
 async function converse(url: URL, name: string, allStand: () => Promise<void> = async () => {}) {
@@ -60,7 +60,7 @@ function endedStreams({ rows }: Recording): number {
 let upstream: URL;
 let recording: Recording;
 beforeEach(async () => {
-  upstream = await startEverything('sse');
+  upstream = new URL(await startEverything('sse'));
   recording = await recordUrl(upstream);
 });
 

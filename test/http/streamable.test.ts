@@ -14,8 +14,8 @@ import {
   recordUrl,
   requestsOf,
   sessionsOf,
-  startEverything,
 } from '../support/http-record.ts';
+import { startEverything } from '../support/servers.ts';
 import { until } from '../support/tapedeck.ts';
 
 type Seen = { progress: number[]; logged: number; [what: string]: unknown };
@@ -87,7 +87,7 @@ function streamsOf({ rows }: Recording): number {
 
 let upstream: URL;
 beforeEach(async () => {
-  upstream = await startEverything('streamableHttp');
+  upstream = new URL(await startEverything('streamableHttp'));
 });
 
 test('a session of the official client is recorded whole, and the client sees the same as without tapedeck', async () => {

@@ -11,12 +11,12 @@ import { listenOn, readBody, startServer } from '../support/http.ts';
 import {
   exchangesOf,
   expectWhole,
-  findFreePort,
   query,
   type Recording,
   recordUrl,
   sessionsOf,
 } from '../support/http-record.ts';
+import { findFreePort } from '../support/servers.ts';
 import { tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 const LIST = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';

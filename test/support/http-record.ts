@@ -1,13 +1,8 @@
-/** Runs `record <url>` as a real process between real clients and real servers, and reads its store with SQL. */
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { connect } from 'node:net';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import { listenOn } from './http.ts';
-import { fixture, ROOT, type Run, start, tapedeck, tempStore, until } from './tapedeck.ts';
+import { fixture, type Run, start, tapedeck, tempStore, until } from './tapedeck.ts';
 
 export type Recording = {
   run: Run;
@@ -141,24 +136,6 @@ export async function refusesConnections({ url }: Recording): Promise<void> {
       return isRefused === true;
     });
   });
-}
-
-export async function findFreePort(): Promise<number> {
-  const server = createServer();
-  const port = await listenOn(server);
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-/** The official server of this mode: gives its URL. */
-export async function startEverything(mode: 'streamableHttp' | 'sse'): Promise<URL> {
-  const port = await findFreePort();
-  const preload = pathToFileURL(join(ROOT, 'test/conformance/loopback-only.js')).href;
-  const program = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
-  const run = start(process.execPath, ['--import', preload, program, mode], { env: { PORT: String(port) } });
-  await until('the official server listens', () => run.stderr().includes(`port ${port}`));
-  return new URL(mode === 'sse' ? '/sse' : '/mcp', `http://127.0.0.1:${port}`);
 }
 
 export type DualEra = {

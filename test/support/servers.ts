@@ -23,7 +23,8 @@ export async function startEverything(transport: 'streamableHttp' | 'sse'): Prom
   return `http://127.0.0.1:${port}/${transport === 'sse' ? 'sse' : 'mcp'}`;
 }
 
-async function findFreePort(): Promise<number> {
+/** A port that nobody listens on just now. */
+export async function findFreePort(): Promise<number> {
   const server = createServer();
   const port = await listenOn(server);
   await new Promise((resolve) => server.close(resolve));
