@@ -81,8 +81,9 @@ export function indexCalls(calls: RecordedCalls): CallIndex {
 
   return {
     keyNumber(key) {
-      const topic = topics.find(key);
       let number = keys.find(key.digest);
+      if (number >= 0) return number;
+      const topic = topics.find(key);
       while (number < 0 && topic >= 0 && readOne(topic)) number = keys.find(key.digest);
       return number;
     },

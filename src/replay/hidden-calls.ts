@@ -17,6 +17,6 @@ export function createHidden(): Hidden {
       if ((exactOf.get(name) ?? own) !== own) ambiguous.add(name);
       exactOf.set(name, own);
     },
-    isAmbiguous: ({ digest }) => ambiguous.has(digest.toString('latin1')),
+    isAmbiguous: ({ digest }) => ambiguous.size > 0 && ambiguous.has(digest.toString('latin1')),
   };
 }

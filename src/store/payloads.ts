@@ -8,8 +8,8 @@ import type { Store } from './open.ts';
 
 export type Payload = { channel: Channel; payload: Buffer };
 
-/** `list`: number, channel and length of each frame; `bytes`: their payloads in the same order, one after another. */
-type Together = [list: string | null, bytes: Buffer | null];
+/** Lists with a space between, and the payloads in the same order, one after another. Null where there is no frame. */
+type Together = [seqs: string, channels: string, lengths: string, bytes: Buffer] | [null, null, null, null];
 
 const MOST_AHEAD = 64;
 /** An answer mostly follows its request. */
@@ -17,15 +17,15 @@ const LEAST_AHEAD = 2;
 /** Larger ones are read when they are asked for. */
 const MAX_BYTES_AHEAD = 16 * 1024;
 const MAX_KEPT = 256;
-const FIELDS = 3;
+const NOTHING: Together = [null, null, null, null];
 
 /** Gives undefined for a frame that there is not. */
 export function preparePayloads(store: Store, session: number): (seq: number) => Payload | undefined {
   // In one value, as to hand over a row costs more than all else. As text they are joined byte for byte, whatever they are.
   const selectSmall = store
     .prepare<[number, number, number], Together>(
-      `SELECT group_concat(seq || ' ' || channel || ' ' || length(payload), ' '),
-         CAST(group_concat(CAST(payload AS TEXT), '') AS BLOB)
+      `SELECT group_concat(seq, ' '), group_concat(channel, ' '), group_concat(length(payload), ' '),
+         CAST(group_concat(payload, '') AS BLOB)
        FROM frame WHERE session = ? AND seq >= ? AND seq < ? AND size <= ${MAX_BYTES_AHEAD}`,
     )
     .raw();
@@ -46,16 +46,18 @@ export function preparePayloads(store: Store, session: number): (seq: number) =>
     ahead = from >= next && from < next + LEAST_AHEAD ? Math.min(ahead * 2, MOST_AHEAD) : LEAST_AHEAD;
     next = from + ahead;
     if (kept.size + ahead > MAX_KEPT) kept.clear();
-    const [list, bytes] = selectSmall.get(session, from, next) ?? [null, null];
-    if (list !== null && bytes !== null) keep(list.split(' '), bytes);
+    keep(selectSmall.get(session, from, next) ?? NOTHING);
     return kept.get(from) ?? readAlone(from);
   }
 
-  function keep(list: readonly string[], bytes: Buffer): void {
+  function keep([seqs, channels, lengths, bytes]: Together): void {
+    if (seqs === null) return;
+    const channelOf = channels.split(' ') as Channel[];
+    const lengthOf = lengths.split(' ');
     let at = 0;
-    for (let i = 0; i < list.length; i += FIELDS) {
-      const end = at + Number(list[i + 2]);
-      kept.set(Number(list[i]), { channel: list[i + 1] as Channel, payload: bytes.subarray(at, end) });
+    for (const [i, seq] of seqs.split(' ').entries()) {
+      const end = at + Number(lengthOf[i]);
+      kept.set(Number(seq), { channel: channelOf[i] as Channel, payload: bytes.subarray(at, end) });
       at = end;
     }
   }
