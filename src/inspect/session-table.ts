@@ -4,12 +4,14 @@ import { formatCount, formatDuration, formatTime } from './figures.ts';
 import type { Look } from './look.ts';
 import { type Column, tableLines } from './table.ts';
 
+const NO_PAYLOADS = '(no payloads)';
+
 const COLUMNS: readonly Column<SessionRow>[] = [
   { title: 'SESSION', cell: (s) => s.id, color: (c) => c.bold },
   { title: 'NAME', cell: (s) => s.name ?? s.target, least: 16 },
   { title: 'STARTED', expendable: 3, cell: (s) => formatTime(s.startedAt) },
   { title: 'LASTED', expendable: 2, cell: durationOf, isNumber: true },
-  { title: 'CLIENT', expendable: 4, cell: clientOf, least: 6 },
+  { title: 'CLIENT', expendable: 4, cell: clientOf, least: NO_PAYLOADS.length },
   { title: 'SERVER', expendable: 5, cell: (s) => peerOf(s.serverName, s.serverVersion), least: 6 },
   {
     title: 'HTTP',
@@ -52,7 +54,7 @@ function durationOf(session: SessionRow): string {
 
 /** What the client calls itself, else the program that started us. */
 function clientOf(session: SessionRow): string {
-  if (session.capture === 'meta') return '(no payloads)';
+  if (session.capture === 'meta') return NO_PAYLOADS;
   return peerOf(session.clientName, session.clientVersion) || (session.clientProgram ?? '');
 }
 
