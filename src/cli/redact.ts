@@ -48,7 +48,7 @@ export const redactCommand: CommandModule<object, Options> = {
       .example('$0 redact staging', 'Mask what the rules find')
       .example("$0 redact 4f --redact '$..card'", 'Mask the values of a member too')
       .epilog(
-        'What is masked is overwritten: no file of the store has it afterwards. Exits with 1 where something of\nit may be left, and says where.',
+        'What is masked is overwritten: no file of the store has it afterwards. Exits with 1 where something of it may be left, and says where.',
       ) as never,
   handler({ session: reference, db, json, 'dry-run': isDry, ...given }) {
     const profile = readProfile(given['no-redact-rule'], given['redact-rule'], given.redact);
