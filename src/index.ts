@@ -1,5 +1,5 @@
-/** The library's public names: the test kit. */
 export { type ErrorCode, TapedeckError } from './errors.ts';
+
 export type {
   Call,
   CallName,
@@ -18,5 +18,7 @@ export type {
   UpstreamCommand,
   UpstreamUrl,
 } from './kit/deck.ts';
+
 export { openRecording } from './kit/open-recording.ts';
+
 export { recordingPath } from './kit/recording-path.ts';

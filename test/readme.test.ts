@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { COMMANDS } from '../src/cli/commands.ts';
-import { HTTP_OPTIONS } from '../src/cli/http-options.ts';
-import { RECORD_OPTIONS } from '../src/cli/record-options.ts';
+import { HTTP_OPTIONS } from '../src/cli/record/http-options.ts';
+import { RECORD_OPTIONS } from '../src/cli/record/options.ts';
 import { CLIENTS } from '../src/clients/clients.ts';
-import { FIELD_NAMES } from '../src/inspect/filter-fields.ts';
-import { openStore } from '../src/store/open.ts';
+import { FIELD_NAMES } from '../src/inspect/filter/fields.ts';
+import { openStore } from '../src/store/file/open.ts';
 import { BIN, ROOT, start, tapedeck, tempStore } from './support/tapedeck.ts';
 
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');

@@ -1,6 +1,6 @@
 /** What commands that listen have in common. */
 import { TapedeckError } from '../errors.ts';
-import { isLoopback } from '../protocol/origin.ts';
+import { isLoopback } from '../protocol/http/origin.ts';
 
 export type Listen = { host: string; port: number };
 

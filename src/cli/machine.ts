@@ -1,9 +1,10 @@
 /** This machine, as far as finding clients' configs depends on it, and where their copies are kept. */
+
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Machine } from '../clients/clients.ts';
 import { type Keeper, openKeeper } from '../clients/kept.ts';
-import { dataFolder } from '../store/location.ts';
+import { dataFolder } from '../store/file/open.ts';
 
 export function thisMachine(): Machine {
   return { platform: process.platform, home: homedir(), env: process.env, folder: process.cwd() };

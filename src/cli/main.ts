@@ -1,15 +1,17 @@
 /** The entry: `record` goes the short way, so that the server is spawned at once; all else goes through yargs. */
-import { findConfigFiles } from './config-location.ts';
-import { readRecordFast } from './record-options.ts';
+
+import { TapedeckError } from '../errors.ts';
+import { troubleOf } from '../store/file/trouble.ts';
+import { findConfigFiles } from './config/location.ts';
+import { readRecordFast } from './record/options.ts';
 
 export async function main(argv: readonly string[]): Promise<void> {
   try {
     const words = await completed(argv);
     const fast = words[0] === 'record' ? readRecordFast(words.slice(1)) : undefined;
-    if (fast !== undefined) await (await import('./record.ts')).record(fast);
+    if (fast !== undefined) await (await import('./record/stdio.ts')).record(fast);
     else await (await import('./commands.ts')).runCommand(words);
   } catch (error) {
-    const { failure } = await import('./failure.ts');
     process.exitCode = failure(error);
   }
 }
@@ -18,5 +20,24 @@ export async function main(argv: readonly string[]): Promise<void> {
 async function completed(argv: readonly string[]): Promise<readonly string[]> {
   const files = findConfigFiles(argv);
   if (files.length === 0) return argv;
-  return (await import('./config-words.ts')).withConfig(argv, files);
+  return (await import('./config/file.ts')).withConfig(argv, files);
+}
+
+/** An error as the command line shows it: one line on stderr that says what to do, and an exit code. */
+
+const BAD_USAGE = 2;
+
+/** Prints the error; returns the exit code. */
+export function failure(error: unknown): number {
+  process.stderr.write(`tapedeck: ${textOf(error)}\n`);
+  return BAD_USAGE;
+}
+
+function textOf(error: unknown): string {
+  if (error instanceof TapedeckError) return error.message;
+  if (!(error instanceof Error)) return String(error);
+  const isOperational = 'code' in error;
+  return isOperational
+    ? `the store cannot be used: ${troubleOf(error).text}`
+    : `a bug in tapedeck: ${error.stack}`;
 }

@@ -1,7 +1,8 @@
 /** Long output to stdout, at the pace of its reader. */
 
+import { writeFileSync } from 'node:fs';
 import { TapedeckError } from '../errors.ts';
-import type { CatchUpNotices } from '../store/catch-up.ts';
+import type { CatchUpNotices } from '../store/keep/catch-up.ts';
 
 const PIECE_CHARS = 64 * 1024;
 
@@ -78,4 +79,15 @@ export function createProgress(verb: string, total: number | null): Progress {
       if (said > 0) process.stderr.write('\n');
     },
   };
+}
+
+/** A report that a command was asked to write beside its output. */
+
+/** Throws `TapedeckError` `usage` where the file cannot be written. */
+export function writeReport(file: string, text: string): void {
+  try {
+    writeFileSync(file, text);
+  } catch (error) {
+    throw new TapedeckError('usage', `The report cannot be written: ${(error as Error).message}.`);
+  }
 }

@@ -1,7 +1,7 @@
 /** The file beside the store, for the commands that are faster with it and do without where it cannot be kept. */
-import type { Store } from '../store/open.ts';
-import { openSideFile, type SideFile } from '../store/side-file.ts';
-import { troubleOf } from '../store/trouble.ts';
+import type { Store } from '../store/file/open.ts';
+import { troubleOf } from '../store/file/trouble.ts';
+import { openSideFile, type SideFile } from '../store/keep/side-file.ts';
 
 export function openSide(store: Store): SideFile | null {
   try {

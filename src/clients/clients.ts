@@ -2,6 +2,7 @@
  * The clients: where each keeps its servers. One row per client; every fact about a client is in its row. The names of
  * the documents that say so stand beside it.
  */
+
 import { posix, win32 } from 'node:path';
 import type { Format } from './config.ts';
 

@@ -1,8 +1,15 @@
 /** A client's config as what it means for us: the servers in it, and where each says how it is reached. */
+
 import { TapedeckError } from '../errors.ts';
-import { parseJson } from './json-source.ts';
-import type { ListNode, MapNode, Member, Node, StringNode } from './source.ts';
-import { parseToml } from './toml-source.ts';
+import {
+  type ListNode,
+  type MapNode,
+  type Member,
+  type Node,
+  parseJson,
+  parseToml,
+  type StringNode,
+} from './source.ts';
 
 export type Format = 'json' | 'toml';
 

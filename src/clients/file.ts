@@ -28,6 +28,7 @@ export type ConfigFile = {
 };
 
 const MARK = '\ufeff';
+
 /** A config is read as a whole, and the largest seen have a few megabytes. */
 const MAX_BYTES = 64 * 1024 * 1024;
 

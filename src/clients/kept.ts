@@ -2,6 +2,7 @@
  * What tapedeck keeps of the configs that it wrapped, in a folder of its own each: a copy of the file without any
  * tapedeck in it, and where its URLs led. Both may have secrets in them, so both are for the user alone.
  */
+
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';

@@ -1,4 +1,5 @@
 /** What there is: the clients' configs, their servers, and which are wrapped. Of what stands in them, names only. */
+
 import { existsSync } from 'node:fs';
 import { TapedeckError } from '../errors.ts';
 import type { Entry } from './config.ts';

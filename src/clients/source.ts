@@ -1,3 +1,7 @@
+import { type Node as JsonNode, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { type AST, parseTOML, ParseError as TomlSourceParseError } from 'toml-eslint-parser';
+import { TapedeckError } from '../errors.ts';
+
 /**
  * A config as a tree that knows where everything stands in its source, whatever its format. Only this much of it is
  * known: maps, lists, strings; all else is its own source text.
@@ -13,7 +17,9 @@ type Content =
   | { kind: 'other'; source: string };
 
 export type StringNode = Node & { kind: 'string' };
+
 export type ListNode = Node & { kind: 'list' };
+
 export type MapNode = Node & { kind: 'map' };
 
 export type Member<N extends Node = Node> = {
@@ -55,4 +61,137 @@ export function meaningOf(node: Node, without: ReadonlySet<Member>): unknown {
     case 'other':
       return { source: node.source };
   }
+}
+
+/** JSON as clients write it: with comments and trailing commas. */
+
+/** Throws `TapedeckError` `usage` where it is none. A text without any value is an empty map. */
+export function parseJson(text: string): Node {
+  const errors: ParseError[] = [];
+  const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
+  const [first] = errors;
+  if (first !== undefined) {
+    const what = printParseErrorCode(first.error);
+    throw new TapedeckError('usage', `it is not valid JSON: ${what} at ${placeOf(text, first.offset)}`);
+  }
+  if (root === undefined) return { kind: 'map', members: [], start: text.length, end: text.length };
+  return toNode(text, root);
+}
+
+function toNode(text: string, { type, offset: start, length, children = [], value }: JsonNode): Node {
+  const end = start + length;
+  switch (type) {
+    case 'object':
+      return { kind: 'map', start, end, members: children.map((property) => toMember(text, property)) };
+    case 'array':
+      return { kind: 'list', start, end, items: children.map((item) => toNode(text, item)) };
+    case 'string':
+      return { kind: 'string', start, end, value: value as string };
+    default:
+      return { kind: 'other', start, end, source: text.slice(start, end) };
+  }
+}
+
+function toMember(text: string, { offset, children }: JsonNode): Member {
+  const [key, value] = children as [JsonNode, JsonNode];
+  return {
+    key: key.value as string,
+    value: toNode(text, value),
+    // Not before it is asked for: a line may be as long as the file.
+    beside(name, source) {
+      const indent = indentAt(text, offset);
+      const gap = indent === null ? ' ' : lineEndOf(text) + indent;
+      return `,${gap}${JSON.stringify(name)}: ${source}`;
+    },
+  };
+}
+
+/** TOML as one tree: tables, dotted keys and inline tables that name the same thing are one map. */
+
+/** A map while it is gathered from all over the file. */
+type Gathered = { kind: 'map'; start: number; end: number; members: GatheredMember[] };
+
+type GatheredMember = {
+  key: string;
+  value: Node | Gathered;
+  beside: (key: string, source: string) => string;
+};
+
+/** Throws `TapedeckError` `usage` where it is none. */
+export function parseToml(text: string): Node {
+  const root: Gathered = { kind: 'map', start: 0, end: text.length, members: [] };
+  for (const part of read(text)) {
+    if (part.type === 'TOMLKeyValue') addKeyValue(text, root, part);
+    // Lists of tables hold no servers: only that they are the same afterwards counts.
+    else if (part.resolvedKey.some((key) => typeof key === 'number')) addSource(text, root, part);
+    else {
+      const table = mapAt(root, part.resolvedKey.map(String), part.range);
+      for (const pair of part.body) addKeyValue(text, table, pair);
+    }
+  }
+  return root;
+}
+
+function read(text: string): (AST.TOMLKeyValue | AST.TOMLTable)[] {
+  try {
+    return parseTOML(text, { tomlVersion: '1.1' }).body[0].body;
+  } catch (error) {
+    if (!(error instanceof TomlSourceParseError)) throw error;
+    const { message, lineNumber, column } = error;
+    throw new TapedeckError(
+      'usage',
+      `it is not valid TOML: ${message} at line ${lineNumber}, column ${column + 1}`,
+    );
+  }
+}
+
+function addKeyValue(text: string, map: Gathered, { key, value }: AST.TOMLKeyValue, isInline = false): void {
+  const names = key.keys.map((part) => (part.type === 'TOMLBare' ? part.name : part.value));
+  const last = key.keys.at(-1) ?? key;
+  const prefix = text.slice(key.range[0], last.range[0]);
+  const gap = () => (isInline ? ', ' : lineEndOf(text) + (indentAt(text, key.range[0]) ?? ''));
+  const parent = mapAt(map, names.slice(0, -1), key.range);
+  parent.members.push({
+    key: names.at(-1) ?? '',
+    value: tomlSourceToNode(text, value),
+    beside: (name, source) => `${gap()}${prefix}${name} = ${source}`,
+  });
+}
+
+function addSource(text: string, root: Gathered, { key, range: [start, end] }: AST.TOMLTable): void {
+  const source = text.slice(start, end);
+  const name = text.slice(...key.range);
+  root.members.push({
+    key: `[[${name}]]`,
+    value: { kind: 'other', start, end, source },
+    beside: () => '',
+  });
+}
+
+function mapAt(root: Gathered, path: readonly string[], [start, end]: AST.TOMLNode['range']): Gathered {
+  let map = root;
+  for (const key of path) {
+    const found = map.members.find((member) => member.key === key)?.value;
+    if (found?.kind === 'map') map = found as Gathered;
+    else {
+      const made: Gathered = { kind: 'map', start, end, members: [] };
+      map.members.push({ key, value: made, beside: () => '' });
+      map = made;
+    }
+  }
+  return map;
+}
+
+function tomlSourceToNode(text: string, node: AST.TOMLContentNode): Node {
+  const [start, end] = node.range;
+  if (node.type === 'TOMLArray')
+    return { kind: 'list', start, end, items: node.elements.map((item) => tomlSourceToNode(text, item)) };
+  if (node.type === 'TOMLInlineTable') {
+    const map: Gathered = { kind: 'map', start, end, members: [] };
+    for (const pair of node.body) addKeyValue(text, map, pair, true);
+    return map;
+  }
+  return node.kind === 'string'
+    ? { kind: 'string', start, end, value: node.value }
+    : { kind: 'other', start, end, source: text.slice(start, end) };
 }

@@ -1,4 +1,5 @@
 /** Which files are meant by what one types: a client's name, a path, or `all`. */
+
 import { existsSync, realpathSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { TapedeckError } from '../errors.ts';

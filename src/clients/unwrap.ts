@@ -1,19 +1,23 @@
 /** Takes tapedeck out of a config again. */
-import { type Change, editConfig, type Row, writeChange } from './change.ts';
+
 import type { Entry } from './config.ts';
 import { type Keeper, sha256 } from './kept.ts';
 import { countOwnWords } from './launcher.ts';
 import type { Target } from './targets.ts';
 import { originalUrl } from './url.ts';
 import {
+  type Change,
+  editConfig,
   isHandmade,
   isWrapped,
   type OpenConfig,
   openConfig,
   originalOr,
+  type Row,
   unwrapEditsOf,
   withoutWrap,
   wrappedUrlOf,
+  writeChange,
 } from './wrapped.ts';
 
 export type UnwrapOptions = {

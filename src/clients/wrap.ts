@@ -1,13 +1,23 @@
 /** Puts tapedeck before the servers of a config. */
-import { type Change, type Expected, editConfig, type Row, writeChange } from './change.ts';
+
 import type { Entry, StdioServer, UrlServer } from './config.ts';
 import { type Edit, literal, relaunchEdits, urlEdit, wrapEdits } from './edits.ts';
 import { type Keeper, type Kept, sha256, type WrappedUrl } from './kept.ts';
 import { goneFile, recordIndex, wrappedWords } from './launcher.ts';
-import { choosePort } from './port.ts';
+import { choosePort } from './ports.ts';
 import type { Target } from './targets.ts';
 import { localUrl, shownUrl, urlProblem } from './url.ts';
-import { isWrapped, type OpenConfig, openConfig, withoutWrap } from './wrapped.ts';
+import {
+  type Change,
+  type Expected,
+  editConfig,
+  isWrapped,
+  type OpenConfig,
+  openConfig,
+  type Row,
+  withoutWrap,
+  writeChange,
+} from './wrapped.ts';
 
 export type WrapOptions = {
   /** Of these servers only; of all where there are none. */

@@ -1,15 +1,21 @@
 /** The HTTP requests of a session as a shell script of curl commands. Nothing recorded is anything but an argument. */
+
 import { isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../errors.ts';
-import { messagesOf } from '../protocol/conversation.ts';
-import { escapeText } from '../protocol/escape.ts';
-import { labelOf } from '../protocol/label.ts';
-import { prepareBodies } from '../store/http-bodies.ts';
-import { eachHttpExchange, type HeaderFields, type HttpExchangeRow } from '../store/http-reader.ts';
-import type { Store } from '../store/open.ts';
-import type { BareFrame, SessionRow } from '../store/reader.ts';
-import type { WriteOptions } from './formats.ts';
-import { upstreamUrl } from './http-text.ts';
+import { messagesOf } from '../protocol/message/conversation.ts';
+import { labelOf } from '../protocol/message/label.ts';
+import { escapeText } from '../protocol/text.ts';
+import type { Store } from '../store/file/open.ts';
+import type { BareFrame } from '../store/read/frames.ts';
+import {
+  eachHttpExchange,
+  type HeaderFields,
+  type HttpExchangeRow,
+  prepareBodies,
+} from '../store/read/http.ts';
+import type { SessionRow } from '../store/read/sessions.ts';
+import type { WriteOptions } from './format.ts';
+import { upstreamUrl } from './parts.ts';
 
 /** curl sets these itself. */
 const OWN = new Set([
@@ -21,6 +27,7 @@ const OWN = new Set([
   'accept-encoding',
   'expect',
 ]);
+
 /** What a mask looks like: see src/protocol/mask.ts. */
 const MASKED = /\[redacted:|masked-[0-9a-f]{8}/;
 

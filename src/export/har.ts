@@ -2,18 +2,24 @@
  * A session as an HTTP archive, version 1.2 (the W3C draft of 2012, which is what tools read). Headers are as recorded: with
  * credentials masked. What HAR has no place for stands in fields that begin with an underscore, as it asks.
  */
+
 import { isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../errors.ts';
-import { messagesOf } from '../protocol/conversation.ts';
-import { formatIsoTime } from '../protocol/iso-time.ts';
-import { readSse } from '../protocol/sse.ts';
-import { type Bodies, prepareBodies } from '../store/http-bodies.ts';
-import { eachHttpExchange, type HeaderFields, type HttpExchangeRow } from '../store/http-reader.ts';
-import type { Store } from '../store/open.ts';
-import type { BareFrame, SessionRow } from '../store/reader.ts';
-import { sessionDetails } from '../store/session-details.ts';
-import type { WriteOptions } from './formats.ts';
-import { headerOf, upstreamUrl } from './http-text.ts';
+import { messagesOf } from '../protocol/message/conversation.ts';
+import { formatIsoTime } from '../protocol/text.ts';
+import { readSse } from '../protocol/wire/sse.ts';
+import type { Store } from '../store/file/open.ts';
+import type { BareFrame } from '../store/read/frames.ts';
+import {
+  type Bodies,
+  eachHttpExchange,
+  type HeaderFields,
+  type HttpExchangeRow,
+  prepareBodies,
+} from '../store/read/http.ts';
+import { type SessionRow, sessionDetails } from '../store/read/sessions.ts';
+import type { WriteOptions } from './format.ts';
+import { headerOf, upstreamUrl } from './parts.ts';
 
 export function* writeHar(
   store: Store,

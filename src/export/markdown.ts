@@ -1,16 +1,18 @@
 /** A session as a report in Markdown: what it was, each exchange in a row, and what failed, whole. */
-import { formatIsoTime } from '../protocol/iso-time.ts';
-import { type ExchangeRow, eachExchange } from '../store/exchange-reader.ts';
-import type { Store } from '../store/open.ts';
-import { type SessionRow, stateOf } from '../store/reader.ts';
-import type { WriteOptions } from './formats.ts';
-import { cell, fenced } from './markdown-text.ts';
-import { type BodyOf, isOf, prepareBody } from './message-body.ts';
+
+import { escapeText, formatIsoTime } from '../protocol/text.ts';
+import type { Store } from '../store/file/open.ts';
+import { type ExchangeRow, eachExchange } from '../store/read/exchanges.ts';
+import { type SessionRow, stateOf } from '../store/read/sessions.ts';
+import type { WriteOptions } from './format.ts';
+import { type BodyOf, isOf, prepareBody } from './parts.ts';
 
 /** Of a longer body the report has the beginning. */
 const MAX_BODY_CHARS = 4000;
+
 /** Of a longer name, too: it stands in a table. */
 const MAX_NAME_CHARS = 200;
+
 /** The whole of so many failures is shown; the table has all. */
 const MAX_FAILURES = 100;
 
@@ -99,4 +101,19 @@ function spread(json: string): string {
   } catch {
     return json;
   }
+}
+
+/** Recorded text within Markdown: none of it is markup. */
+
+/** Text of a table's cell or a heading. */
+export function cell(text: string): string {
+  return escapeText(text).replace(/[\\`*_[\]<>|#~&!]/g, '\\$&');
+}
+
+/** A block of code, whose fence is longer than any in the text. */
+export function fenced(text: string, language: string): string {
+  const lines = text.split('\n').map(escapeText).join('\n');
+  const longest = Math.max(0, ...[...lines.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = '`'.repeat(Math.max(3, longest + 1));
+  return `${fence}${language}\n${lines}\n${fence}\n`;
 }

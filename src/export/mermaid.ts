@@ -1,11 +1,13 @@
 /** A session as a Mermaid sequence diagram: an arrow a message. Solid: asks. Dotted: answers, with a cross for an error. */
-import { jsonOf, messagesOf } from '../protocol/conversation.ts';
-import { escapeText } from '../protocol/escape.ts';
-import { directionOf } from '../protocol/frame.ts';
-import { labelOf } from '../protocol/label.ts';
-import type { Store } from '../store/open.ts';
-import { eachFrame, type MessageRow, type SessionRow } from '../store/reader.ts';
-import type { WriteOptions } from './formats.ts';
+
+import { jsonOf, messagesOf } from '../protocol/message/conversation.ts';
+import { labelOf } from '../protocol/message/label.ts';
+import { escapeText } from '../protocol/text.ts';
+import { directionOf } from '../protocol/wire/frame.ts';
+import type { Store } from '../store/file/open.ts';
+import { eachFrame, type MessageRow } from '../store/read/frames.ts';
+import type { SessionRow } from '../store/read/sessions.ts';
+import type { WriteOptions } from './format.ts';
 
 const MAX_CHARS = 80;
 

@@ -18,6 +18,7 @@ import { dirname } from 'node:path';
 import { TapedeckError } from '../errors.ts';
 
 const PIECE_CHARS = 64 * 1024;
+
 const PERMISSIONS = 0o777;
 
 /**

@@ -1,8 +1,9 @@
 /** Where what a live server has answered is added: to a session or a text recording, to an old one or a new one. */
-import { reindexSession } from '../store/indexer.ts';
-import type { Store } from '../store/open.ts';
-import { findSession } from '../store/reader.ts';
-import { removeSession } from '../store/removal.ts';
+
+import { clearTimeout, setTimeout } from 'node:timers';
+import type { SessionStart } from '../store/file/columns.ts';
+import type { Store } from '../store/file/open.ts';
+import { findSession } from '../store/read/sessions.ts';
 import {
   appendTo,
   type Block,
@@ -11,12 +12,13 @@ import {
   type SessionAppend,
   settleBasis,
   type Tape,
-} from '../store/session-append.ts';
-import { insertSession, type SessionStart } from '../store/session-writer.ts';
-import { appendNdjson } from './ndjson-append.ts';
-import { writeNdjson } from './ndjson-write.ts';
+} from '../store/write/import.ts';
+import { reindexSession } from '../store/write/index.ts';
+import { removeSession } from '../store/write/removal.ts';
+import { insertSession } from '../store/write/rows.ts';
 import { replaceFile } from './replace-file.ts';
-import { createSaver } from './saver.ts';
+import { appendNdjson } from './text/append.ts';
+import { writeNdjson } from './text/write.ts';
 
 /** Behind the last frame of a stored session, block by block. */
 export function tapeBehindSession(store: Store, session: number): Tape {
@@ -139,5 +141,47 @@ export function tapeAsFile(path: string, store: Store, start: SessionStart, repl
       await saver.now();
     },
     discard: async () => session.discard(),
+  };
+}
+
+/** Saves soon after there is something to save, but does not spend its life on it. */
+
+// Tests replace the globals by clocks of their own.
+
+export type Saver = {
+  /** There is something to save. */
+  soon(): void;
+  /** Saves what is there. Rejects with why it cannot be saved. */
+  now(): Promise<void>;
+};
+
+const SOON_MS = 300;
+
+/** So many times as long as the last save took passes before the next one. */
+const REST = 10;
+
+/** `save` runs once at a time. What it fails with is forgotten but for `now`: it is tried again. */
+export function createSaver(save: () => Promise<void>): Saver {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let restMs = SOON_MS;
+
+  function run(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    const next = running.then(async () => {
+      const startedAt = performance.now();
+      await save();
+      restMs = Math.max(SOON_MS, (performance.now() - startedAt) * REST);
+    });
+    running = next.catch(() => {});
+    return next;
+  }
+
+  return {
+    soon() {
+      timer ??= setTimeout(() => void run().catch(() => {}), restMs);
+    },
+    now: run,
   };
 }

@@ -1,12 +1,11 @@
 /** Frames of all sessions for which a filter holds, the newest first. */
-import type { FrameSelection } from '../store/frame-selection.ts';
-import type { Wanted } from '../store/grams.ts';
-import type { Store } from '../store/open.ts';
-import { prepareSession, type SessionRow } from '../store/reader.ts';
-import type { SearchIndex } from '../store/search-index.ts';
-import type { Filter } from './filter.ts';
-import { eachCandidate } from './filter-sessions.ts';
-import { selectFrames } from './filter-sql.ts';
+
+import type { Store } from '../store/file/open.ts';
+import type { SearchIndex, Wanted } from '../store/keep/search-index.ts';
+import type { FrameSelection } from '../store/read/frames.ts';
+import { prepareSession, type SessionRow } from '../store/read/sessions.ts';
+import type { Filter } from './filter/filter.ts';
+import { eachCandidate, selectFrames } from './filter/sql.ts';
 
 /** Some of the frames that were found, all of one session. */
 export type Finding = { session: SessionRow; only: FrameSelection };

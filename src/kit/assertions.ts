@@ -1,17 +1,23 @@
 /** What is said when a test's expectations of its calls do not hold. Recorded text and the client's own is escaped. */
+
 import { TapedeckError } from '../errors.ts';
-import { escapeText } from '../protocol/escape.ts';
-import { canonicalText } from '../replay/canonical.ts';
-import { type Diff, diffOf, jsonPointer } from '../replay/diff.ts';
+import { canonicalText } from '../protocol/json/canonical.ts';
+import { type Diff, diffOf, jsonPointer } from '../protocol/json/diff.ts';
+import { escapeText } from '../protocol/text.ts';
 import type { Call, CallName, ExpectedParams, Miss, RecordedCall } from './deck.ts';
 
 type Expected = CallName | readonly [call: CallName, params?: ExpectedParams | undefined];
+
 type Asked = Pick<Call, 'method' | 'target' | 'params'>;
 
 const MAX_LISTED = 20;
+
 const MAX_COMPARED = 3;
+
 const MAX_DIFFERENCES = 20;
+
 const MAX_VALUE = 400;
+
 const MAX_LINE = 2000;
 
 export function assertCalled(calls: readonly Call[], expected: Expected, times: number | null): void {

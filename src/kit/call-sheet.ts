@@ -1,10 +1,11 @@
 /** What was called, put together from what the clients of this process and the spawned ones told. */
+
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { escapeText } from '../protocol/escape.ts';
+import { escapeText } from '../protocol/text.ts';
 import { type CallMiss, type CallPart, callLine } from '../replay/call-log.ts';
-import type { Place } from '../replay/script.ts';
+import type { Place } from '../replay/recording/script.ts';
 import type { Call, CallOutcome, Miss } from './deck.ts';
 
 export type CallSheet = {

@@ -1,11 +1,12 @@
 /** The ways by which clients of this process reach a recording; each client has a mock of its own. */
+
+import { setImmediate } from 'node:timers';
 import { TapedeckError } from '../errors.ts';
-import { parseMessages } from '../protocol/message.ts';
+import { parseMessages } from '../protocol/message/message.ts';
 import type { Mock } from '../replay/mock.ts';
-import type { Asker } from '../replay/player.ts';
-import { messageText, type Recording } from '../replay/recording.ts';
-import type { Deck, Listening } from './deck.ts';
-import { type Connect, createTransport } from './transport.ts';
+import type { Asker } from '../replay/play/player.ts';
+import { messageText, type Recording } from '../replay/recording/recording.ts';
+import type { Deck, DeckTransport, JsonRpcMessage, Listening } from './deck.ts';
 
 export type Doors = Pick<Deck, 'transport' | 'listen'> & {
   /** Throws `TapedeckError` once they are closed, as the ways do. */
@@ -26,7 +27,7 @@ export function createDoors(recording: Recording, createMock: () => Mock): Doors
 
   async function listen(): Promise<Listening> {
     refuseIfClosed();
-    const { createHttpMock } = await import('../replay/http-mock.ts');
+    const { createHttpMock } = await import('../replay/serve/http.ts');
     const server = await createHttpMock({ recording, mock: createMock(), ...ANY_PORT });
     const close = () => {
       open.delete(close);
@@ -78,4 +79,51 @@ function connectTo(mock: Mock): Connect {
 
 function notSent(reason: string): TapedeckError {
   return new TapedeckError('usage', `Expected a JSON-RPC 2.0 message, got something else (${reason}).`);
+}
+
+/** The mock server in this process, as the official SDK's `Client` wants its transport. */
+
+/** Opens the server's end: what the server says goes to `onMessage`, as JSON text. */
+export type Connect = (onMessage: (json: Buffer) => void) => {
+  /** Throws for what is no message. */
+  send(json: Buffer): void;
+  close(): void;
+};
+
+export function createTransport(connect: Connect, onClosed: () => void): DeckTransport {
+  let server: ReturnType<Connect> | null = null;
+  let isClosed = false;
+
+  /** One message a turn, as from a pipe: the SDK's client would take an answer before progress that came along with it. */
+  function onMessage(json: Buffer): void {
+    setImmediate(() => {
+      if (isClosed) return;
+      try {
+        transport.onmessage?.(JSON.parse(json.toString()) as JsonRpcMessage);
+      } catch (error) {
+        transport.onerror?.(error as Error);
+      }
+    });
+  }
+
+  const transport: DeckTransport = {
+    async start() {
+      if (isClosed) throw new Error('The transport is closed. Take a new one: deck.transport()');
+      if (server !== null) throw new Error('The transport is in use. Take another one: deck.transport()');
+      server = connect(onMessage);
+    },
+    async send(message) {
+      if (server === null) throw new Error('The transport is not started: connect a client with it first.');
+      if (isClosed) throw new Error('The transport is closed: nothing can be sent.');
+      server.send(Buffer.from(JSON.stringify(message)));
+    },
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      server?.close();
+      onClosed();
+      transport.onclose?.();
+    },
+  };
+  return transport;
 }

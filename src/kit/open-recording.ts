@@ -1,22 +1,23 @@
 /** A recording, opened for a test: everything that the kit is made of, joined. */
+
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
-import { escapeText } from '../protocol/escape.ts';
+import { escapeText } from '../protocol/text.ts';
 import { type CallLog, createCallLog } from '../replay/call-log.ts';
-import type { Told } from '../replay/live-answer.ts';
-import { createMatching } from '../replay/matching.ts';
+import type { Told } from '../replay/match/compare.ts';
+import { createMatching } from '../replay/match/matching.ts';
 import { createMock } from '../replay/mock.ts';
+import type { Recording } from '../replay/recording/recording.ts';
+import type { Place } from '../replay/recording/script.ts';
+import { openPlayback, type Playback } from '../sources/playback.ts';
+import { isTextRecording, openSource } from '../sources/source.ts';
 import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrder } from './assertions.ts';
 import { type CallSheet, createCallSheet } from './call-sheet.ts';
-import { replayCommand } from './command.ts';
-import type { Deck, DeckOptions, FileUrl } from './deck.ts';
+import type { Deck, DeckOptions, FileUrl, RecordedCall } from './deck.ts';
 import { createDoors, type Doors } from './doors.ts';
-import { openPlayback, type Playback } from './playback.ts';
-import { createRecordedCalls } from './recorded-calls.ts';
-import { readSettings, type Settings } from './settings.ts';
-import { isTextRecording, openSource } from './source.ts';
+import { readSettings, replayCommand, type Settings } from './settings.ts';
 
 /** The test's own timeout comes first. */
 const LIVE_TIMEOUT_MS = 300_000;
@@ -134,4 +135,37 @@ async function closeAll(doors: Doors, sheet: CallSheet, playback: Playback): Pro
   } finally {
     playback.close();
   }
+}
+
+/** The calls of a recording, and which of them nobody has asked for. */
+
+export type RecordedCalls = {
+  without(played: readonly Place[]): readonly RecordedCall[];
+};
+
+/** `playable`: the calls that a client can ask for, by their numbers in the script. */
+export function createRecordedCalls(
+  { script, load, read }: Recording,
+  playable: readonly number[],
+): RecordedCalls {
+  function callAt(place: Place): RecordedCall[] {
+    const json = load(place);
+    const message = read(json);
+    if (message?.kind !== 'request') return [];
+    const { canonical: method, details } = message;
+    const { params } = JSON.parse(json.toString()) as { params?: unknown };
+    return [{ method, target: details.target, params, frame: place.seq }];
+  }
+
+  return {
+    without(played) {
+      const places = new Set(played.map(keyOf));
+      const left = playable.map(script.placeOf).filter((place) => !places.has(keyOf(place)));
+      return left.flatMap(callAt);
+    },
+  };
+}
+
+function keyOf({ seq, n }: Place): string {
+  return `${seq}.${n}`;
 }

@@ -1,8 +1,10 @@
 /** Where the recording of a test is, by the test's own names. */
+
 import { createHash } from 'node:crypto';
 import { basename, dirname, extname, join } from 'node:path';
 
 const EXTENSION = '.ndjson';
+
 /** File systems take 255 bytes. */
 const MAX_NAME_BYTES = 200;
 

@@ -1,13 +1,24 @@
 /** The options that a recording is opened with, each with its value. */
+
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { TapedeckError } from '../errors.ts';
-import type { MatchingOptions } from '../replay/matching.ts';
+import { MODES } from '../replay/live/deck.ts';
+import type { MatchingOptions } from '../replay/match/matching.ts';
 import type { Speed } from '../replay/mock.ts';
-import { MODES } from '../replay/mode.ts';
-import type { DeckOptions, FileUrl, RecordMode } from './deck.ts';
-import { isTextRecording } from './source.ts';
-import { readUpstream, type Server } from './upstream.ts';
+import type { LiveTarget } from '../sources/playback.ts';
+import { isTextRecording } from '../sources/source.ts';
+import { storePath } from '../store/file/open.ts';
+import { liveHttp } from '../talk/http.ts';
+import { liveStdio } from '../talk/stdio.ts';
+import type {
+  DeckOptions,
+  FileUrl,
+  RecordMode,
+  ServerCommand,
+  UpstreamCommand,
+  UpstreamUrl,
+} from './deck.ts';
 
 export type Settings = MatchingOptions & {
   /** An absolute path, or a session. */
@@ -82,4 +93,68 @@ function wrongOption(name: string, expected: string, got: unknown): TapedeckErro
     'usage',
     `Expected ${expected} as the option \`${name}\`, got ${JSON.stringify(got)}.`,
   );
+}
+
+/** The real server behind a recording, as a test names it. */
+
+export type Server = LiveTarget & {
+  /** How `tapedeck replay` is told of it: options, and the words at the end. */
+  options: string[];
+  words: string[];
+  env: Record<string, string>;
+};
+
+/** Throws `TapedeckError` `usage` for what names no server. */
+export function readUpstream(upstream: DeckOptions['upstream']): Server | null {
+  if (upstream === undefined) return null;
+  if (typeof upstream === 'string') return byHttp({ url: upstream });
+  if ('url' in upstream) return byHttp(upstream);
+  if (typeof upstream.command === 'string' && upstream.command !== '') return byCommand(upstream);
+  throw expected(JSON.stringify(upstream));
+}
+
+function byCommand({ command, args = [], env = {} }: UpstreamCommand): Server {
+  const stderr = (bytes: Buffer) => void process.stderr.write(bytes);
+  const words = [command, ...args];
+  return {
+    connect: liveStdio(command, args, stderr, { ...process.env, ...env }),
+    url: null,
+    command: words,
+    ...{ options: [], words: ['--', ...words], env: { ...env } },
+  };
+}
+
+function byHttp({ url: text, headers = {} }: UpstreamUrl): Server {
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) throw expected(JSON.stringify(text));
+  const url = new URL(text);
+  const options = Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]);
+  return { connect: liveHttp(url, headers), url, command: null, options, words: [url.href], env: {} };
+}
+
+function expected(got: string): TapedeckError {
+  return new TapedeckError(
+    'usage',
+    `Expected a URL or { command, args, env } as the option \`upstream\`, got ${got}.`,
+  );
+}
+
+/** `tapedeck replay` as a command line that holds on this machine, wherever it is spawned. */
+
+const BIN = fileURLToPath(new URL('../../bin/tapedeck.js', import.meta.url));
+
+/** `session` is the recording's own id, if it is in the store; `calls` is the file that the process tells its calls in. */
+export function replayCommand(settings: Settings, session: string | null, calls: string): ServerCommand {
+  const { recording, db, mode, upstream, ignore, ignoreTool, repeat, speed } = settings;
+  const asked = mode === 'none' ? null : upstream;
+  const source = isTextRecording(recording) ? [recording] : [session ?? recording, '--db', storePath(db)];
+  const args = [
+    ...[BIN, 'replay', ...source, '--mode', mode],
+    ...(settings.keepsFailures && asked !== null ? ['--record-failures'] : []),
+    ...(asked?.options ?? []),
+    ...ignore.flatMap((path) => ['--ignore', path]),
+    ...ignoreTool.flatMap((path) => ['--ignore-tool', path]),
+    ...['--repeat', repeat, '--speed', String(speed), '--calls', calls],
+    ...(asked?.words ?? []),
+  ];
+  return { command: process.execPath, args, env: { ...asked?.env } };
 }

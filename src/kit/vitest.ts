@@ -2,6 +2,7 @@
  * The test kit for vitest: a `test` with the fixture `deck`, which opens the recording that is named by the test.
  * `recordingPath` says where that is.
  */
+
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type RunnerTestCase, type RunnerTestSuite, type TestAPI, test as vitestTest } from 'vitest';
@@ -50,6 +51,7 @@ export const test: TestAPI<DeckFixtures> = vitestTest.extend<DeckFixtures>({
 });
 
 type Test = Readonly<RunnerTestCase>;
+
 type Suite = Readonly<RunnerTestSuite>;
 
 /** Throws `TapedeckError` `ambiguous` where another test of the file has the same one. */

@@ -2,14 +2,15 @@
  * What the clients of a mock asked, and what became of it. It only looks on: without it they would be answered the
  * same. What is known of a call by the time of its answer is told before that answer is sent.
  */
-import { type Outcome, resultOutcome } from '../protocol/correlate.ts';
-import { formatIsoTime } from '../protocol/iso-time.ts';
-import { type Message, parseMessages, type RequestMessage } from '../protocol/message.ts';
-import { findParams } from './key.ts';
-import type { Refusal } from './matching.ts';
+
+import { type Outcome, resultOutcome } from '../protocol/message/correlate.ts';
+import { type Message, parseMessages, type RequestMessage } from '../protocol/message/message.ts';
+import { formatIsoTime } from '../protocol/text.ts';
+import { findParams } from './match/key.ts';
+import type { Refusal } from './match/matching.ts';
 import type { Mock, MockClient } from './mock.ts';
-import type { Asker } from './player.ts';
-import type { Place } from './script.ts';
+import type { Asker } from './play/player.ts';
+import type { Place } from './recording/script.ts';
 
 /** Why the recording could not answer: in one word, in one line, and with every difference whole. */
 export type CallMiss = { reason: string; line: string; report: string };

@@ -3,16 +3,16 @@
  * each request is answered with, and never answers with what was recorded for another one.
  */
 // Not the globals: tests replace these by clocks of their own, which would hold up every answer.
+
 import { clearImmediate, clearTimeout, setImmediate, setTimeout } from 'node:timers';
-import type { Message, RequestMessage } from '../protocol/message.ts';
-import type { Live } from './live.ts';
-import { type Told, tellOtherAnswer } from './live-answer.ts';
-import type { LiveClient } from './live-client.ts';
-import type { Match, Matching, Refusal } from './matching.ts';
-import { type Choice, createPlayer, type Player, type Send, type Turn } from './player.ts';
-import { frameText, type Recording } from './recording.ts';
-import type { Place } from './script.ts';
-import type { Answer } from './verify-compare.ts';
+import type { Message, RequestMessage } from '../protocol/message/message.ts';
+import type { LiveClient } from './live/client.ts';
+import type { Live } from './live/live.ts';
+import { type Answer, type Told, tellOtherAnswer } from './match/compare.ts';
+import type { Match, Matching, Refusal } from './match/matching.ts';
+import { type Choice, createPlayer, type Player, type Send, type Turn } from './play/player.ts';
+import { frameText, type Recording } from './recording/recording.ts';
+import type { Place } from './recording/script.ts';
 
 /** Recorded time: none of it, or so many times as fast. */
 export type Speed = 'fast' | number;
@@ -52,12 +52,17 @@ export type Mock = {
 
 /** Requests that change nothing which a recording would know of: a client that sends them gets its way. */
 const HARMLESS = new Set(['ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe']);
+
 /** Node takes a longer one for none. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
 /** What 2026-07-28 has no more. */
 const REMOVED = new Set([...HARMLESS, 'initialize']);
+
 const UNSUPPORTED_VERSION = -32022;
+
 const METHOD_NOT_FOUND = -32601;
+
 /** Taken also where a client had begun with a revision that the server then refused. */
 const FIRST_MODERN_VERSION = '2026-07-28';
 

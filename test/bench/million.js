@@ -1,9 +1,10 @@
 // A large store as use would make it: many sessions of a few hundred frames, calls of many tools with texts of real words'
 // frequencies, progress, failures, a few calls without an answer. The same every time.
-import { createIndexer } from '../../dist/store/indexer.js';
-import { createIngest } from '../../dist/store/ingest.js';
-import { openStore } from '../../dist/store/open.js';
-import { createSessionWriter } from '../../dist/store/session-writer.js';
+
+import { openStore } from '../../dist/store/file/open.js';
+import { createIngest } from '../../dist/store/record/stdio-intake.js';
+import { createIndexer } from '../../dist/store/write/index.js';
+import { createSessionWriter } from '../../dist/store/write/rows.js';
 
 export const NEWEST_NAME = 'newest';
 /** Stands in one text of ten thousand. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { captureHttp } from '../../src/capture/http.ts';
+import { captureHttp } from '../../src/capture/http/proxy.ts';
 import { openSocket, startProxy, startServer } from '../support/http.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';

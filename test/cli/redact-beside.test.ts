@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { openMaskings } from '../../src/store/masking.ts';
-import { openStore } from '../../src/store/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import { openMaskings } from '../../src/store/keep/masking.ts';
 import { FAKE_SECRETS, storeHolds } from '../support/secrets.ts';
 import { latestSession, record, tapedeck, tempStore, until } from '../support/tapedeck.ts';
 

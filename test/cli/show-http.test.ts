@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { widthOf } from '../../src/inspect/text.ts';
+import { widthOf } from '../../src/inspect/view/text.ts';
 import { readBody, startServer } from '../support/http.ts';
 import { recordUrl } from '../support/http-record.ts';
 import { send } from '../support/send.ts';

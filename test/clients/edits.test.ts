@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { editConfig } from '../../src/clients/change.ts';
-import { openConfig } from '../../src/clients/wrapped.ts';
+import { editConfig, openConfig } from '../../src/clients/wrapped.ts';
 import { LAUNCHER, makeConfig } from '../support/configs.ts';
 
 const SERVERS = '{"a":{"command":"a","args":["x"],"env":{"K":"v"}},"b":{"url":"https://b.example/mcp"}}';

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Channel, Frame, FramePart, HttpMark, LineEnd } from '../../src/protocol/frame.ts';
-import { createRedactor } from '../../src/protocol/redact.ts';
-import { PLAIN_PROFILE } from '../../src/protocol/redact-profile.ts';
-import type { HttpExchange } from '../../src/store/http-exchange.ts';
-import { createHttpWriter } from '../../src/store/http-writer.ts';
-import { reindexSession } from '../../src/store/indexer.ts';
-import { createLiveSession } from '../../src/store/live-session.ts';
-import { openStore } from '../../src/store/open.ts';
-import { createSessionWriter, type EndReason, insertSession } from '../../src/store/session-writer.ts';
+import type { HttpExchange } from '../../src/protocol/http/exchange.ts';
+import { PLAIN_PROFILE } from '../../src/protocol/redact/profile.ts';
+import { createRedactor } from '../../src/protocol/redact/redactor.ts';
+import type { Channel, Frame, FramePart, HttpMark, LineEnd } from '../../src/protocol/wire/frame.ts';
+import type { EndReason } from '../../src/store/file/columns.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import { reindexSession } from '../../src/store/write/index.ts';
+import { createLiveSession } from '../../src/store/write/pending.ts';
+import { createHttpWriter, createSessionWriter, insertSession } from '../../src/store/write/rows.ts';
 import { tempStore } from '../support/tapedeck.ts';
 import { contentOf, exportText, roundTrip } from '../support/text-recording.ts';
 

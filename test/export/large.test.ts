@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { writeNdjson } from '../../src/export/ndjson-write.ts';
-import { openStore, type Store } from '../../src/store/open.ts';
-import { findSession } from '../../src/store/reader.ts';
-import { createSessionWriter } from '../../src/store/session-writer.ts';
+import { writeNdjson } from '../../src/export/text/write.ts';
+import { openStore, type Store } from '../../src/store/file/open.ts';
+import { findSession } from '../../src/store/read/sessions.ts';
+import { createSessionWriter } from '../../src/store/write/rows.ts';
 import { frameOf } from '../support/messages.ts';
 import { tempStore } from '../support/tapedeck.ts';
 import { contentOf, IMPORTER, importText } from '../support/text-recording.ts';

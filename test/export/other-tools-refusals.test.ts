@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { openStore } from '../../src/store/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { importForeign, linesOf, OTHER_TOOLS, otherTool, sessionOf, textOf } from '../support/other-tools.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
 import { listSessions, showFrames, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';

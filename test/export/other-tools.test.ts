@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { openStore } from '../../src/store/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import {
   importedStore,
   importForeign,

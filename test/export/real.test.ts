@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openForReading, openStore } from '../../src/store/open.ts';
+import { openForReading, openStore } from '../../src/store/file/open.ts';
 import {
   listSessions,
   ROOT,

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { openStore } from '../../src/store/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { listSessions, tapedeck, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 import { exportText, importText } from '../support/text-recording.ts';
 

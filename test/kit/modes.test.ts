@@ -93,7 +93,7 @@ test('a real server by HTTP is recorded, with the headers that it wants', async 
 test('a session of the store is recorded once, too', async () => {
   const db = tempStore();
   await sayAll(EVERYTHING_STDIO, {}, ['Hello, tape.']);
-  const { openStore } = await import('../../src/store/open.ts');
+  const { openStore } = await import('../../src/store/file/open.ts');
   openStore(db).close();
   await sayAll('fresh', { db, upstream: UPSTREAM }, ['stored']);
   for (const open of Object.values(WAYS))

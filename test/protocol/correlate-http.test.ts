@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createConversation, messagesOf } from '../../src/protocol/conversation.ts';
-import type { HttpChannel } from '../../src/protocol/frame.ts';
+import { createConversation, messagesOf } from '../../src/protocol/message/conversation.ts';
+import type { HttpChannel } from '../../src/protocol/wire/frame.ts';
 import { ERROR, httpFrameOf, modernMeta } from '../support/messages.ts';
 
 /** A conversation over HTTP that numbers its frames itself: `say(exchange, channel, message)`. */

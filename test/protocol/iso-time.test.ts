@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatIsoTime, parseIsoTime } from '../../src/protocol/iso-time.ts';
+import { formatIsoTime, parseIsoTime } from '../../src/protocol/text.ts';
 
 test('a time for machines is UTC with six digits, whatever the microsecond', () => {
   expect(formatIsoTime(0)).toBe('1970-01-01T00:00:00.000000Z');

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { openStore } from '../../src/store/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { startServer } from '../support/http.ts';
 import { startHttpMock } from '../support/http-mock.ts';
 import { recordUrl } from '../support/http-record.ts';

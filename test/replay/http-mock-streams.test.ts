@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createEventStreams } from '../../src/replay/event-stream.ts';
+import { createEventStreams } from '../../src/replay/serve/stream.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
 import { recordUrl } from '../support/http-record.ts';
 import { modernMeta, parseOne } from '../support/messages.ts';

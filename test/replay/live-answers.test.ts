@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { capabilityFor, isDeclared } from '../../src/replay/capabilities.ts';
+import { capabilityFor, isDeclared } from '../../src/replay/play/questions.ts';
 import { modernMeta } from '../support/messages.ts';
 import { importSaid, replay } from '../support/stdio-replay.ts';
 import { tapedeck, tempFolder, until } from '../support/tapedeck.ts';

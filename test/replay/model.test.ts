@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Speed } from '../../src/replay/mock.ts';
-import { createStdioMock } from '../../src/replay/stdio-mock.ts';
+import { createStdioMock } from '../../src/replay/serve/stdio.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
 import { smallArguments } from '../support/replay.ts';
 import { type Answer, send } from '../support/send.ts';

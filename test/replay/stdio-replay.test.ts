@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
-import { openStore } from '../../src/store/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { importSaid, replay } from '../support/stdio-replay.ts';
 import {
   BIN,

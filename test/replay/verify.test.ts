@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { parseMessages } from '../../src/protocol/message.ts';
-import { jsonPointer } from '../../src/replay/diff.ts';
-import type { ScriptLine } from '../../src/replay/script.ts';
-import { collectTools, type Tools } from '../../src/replay/tools.ts';
-import { type Answer, compareAnswers, readResultRules } from '../../src/replay/verify-compare.ts';
-import { planOf } from '../../src/replay/verify-plan.ts';
-import { compareTools } from '../../src/replay/verify-tools.ts';
+import { jsonPointer } from '../../src/protocol/json/diff.ts';
+import { parseMessages } from '../../src/protocol/message/message.ts';
+import { type Answer, compareAnswers, readResultRules } from '../../src/replay/match/compare.ts';
+import { collectTools, type Tools } from '../../src/replay/recording/recording.ts';
+import type { ScriptLine } from '../../src/replay/recording/script.ts';
+import { compareTools } from '../../src/replay/verify/offers.ts';
+import { planOf } from '../../src/replay/verify/plan.ts';
 
 function answer(value: object): Answer {
   const json = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...value }));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { removeSession } from '../../src/store/removal.ts';
+import { removeSession } from '../../src/store/write/removal.ts';
 import { answered, asked, ended, JSON_TYPE, rpc, startRecording } from '../support/http-store.ts';
 
 const withSession = (id: string) => [...JSON_TYPE, 'Mcp-Session-Id', id];

@@ -1,8 +1,8 @@
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { reindexSession } from '../../src/store/indexer.ts';
-import { openStore } from '../../src/store/open.ts';
-import { MIGRATIONS } from '../../src/store/schema.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import { MIGRATIONS } from '../../src/store/file/schema.ts';
+import { reindexSession } from '../../src/store/write/index.ts';
 import {
   answered,
   asked,

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { createConversation } from '../../src/protocol/conversation.ts';
-import { openIndexed } from '../../src/store/catch-up.ts';
-import { reindexSession } from '../../src/store/indexer.ts';
-import { openStore, type Store } from '../../src/store/open.ts';
-import { eachFrame, findSession } from '../../src/store/reader.ts';
+import { createConversation } from '../../src/protocol/message/conversation.ts';
+import { openStore, type Store } from '../../src/store/file/open.ts';
+import { openIndexed } from '../../src/store/keep/catch-up.ts';
+import { eachFrame } from '../../src/store/read/frames.ts';
+import { findSession } from '../../src/store/read/sessions.ts';
+import { reindexSession } from '../../src/store/write/index.ts';
 import { latestSession, record, showFrames, tapedeck, tempStore, until } from '../support/tapedeck.ts';
 
 const INITIALIZE =

@@ -1,12 +1,12 @@
 /** Clients' configs for tests: a machine of its own, and the steps that the commands are made of. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Change } from '../../src/clients/change.ts';
 import { ANY_SECTIONS, CLIENTS } from '../../src/clients/clients.ts';
 import { type Keeper, openKeeper } from '../../src/clients/kept.ts';
 import type { Target } from '../../src/clients/targets.ts';
 import { unwrapConfig } from '../../src/clients/unwrap.ts';
 import { wrapConfig } from '../../src/clients/wrap.ts';
+import type { Change } from '../../src/clients/wrapped.ts';
 import { BIN, type Run, tapedeck, tempFolder } from './tapedeck.ts';
 
 export const LAUNCHER = [process.execPath, BIN];

@@ -1,7 +1,8 @@
 /** The rows that a filter is asked of, put together in memory from what the tables hold. */
-import type { FilterRow, MessageFacts } from '../../src/inspect/filter-row.ts';
-import type { Store } from '../../src/store/open.ts';
-import { eachBareFrame, eachSession, type SessionRow } from '../../src/store/reader.ts';
+import type { FilterRow, MessageFacts } from '../../src/inspect/filter/fields.ts';
+import type { Store } from '../../src/store/file/open.ts';
+import { eachBareFrame } from '../../src/store/read/frames.ts';
+import { eachSession, type SessionRow } from '../../src/store/read/sessions.ts';
 
 type Stored = MessageFacts & {
   seq: number;

@@ -1,14 +1,14 @@
 /** The mock server for a recording, in this process. */
 import { onTestFinished } from 'vitest';
-import { createHttpMock, type HttpMock } from '../../src/replay/http-mock.ts';
-import { joinRecordings } from '../../src/replay/joined.ts';
-import type { Told } from '../../src/replay/live-answer.ts';
-import { createMatching, type Refusal } from '../../src/replay/matching.ts';
+import type { Told } from '../../src/replay/match/compare.ts';
+import { createMatching, type Refusal } from '../../src/replay/match/matching.ts';
+import type { Repeat } from '../../src/replay/match/repeat.ts';
 import { createMock, type Mock, type Speed } from '../../src/replay/mock.ts';
-import { openRecording, type Recording } from '../../src/replay/recording.ts';
-import type { Repeat } from '../../src/replay/repeat.ts';
-import { openForReading } from '../../src/store/open.ts';
-import { findSession } from '../../src/store/reader.ts';
+import { joinRecordings } from '../../src/replay/recording/joined.ts';
+import { openRecording, type Recording } from '../../src/replay/recording/recording.ts';
+import { createHttpMock, type HttpMock } from '../../src/replay/serve/http.ts';
+import { openForReading } from '../../src/store/file/open.ts';
+import { findSession } from '../../src/store/read/sessions.ts';
 
 export type OpenMock = { recording: Recording; mock: Mock; misses: Refusal[]; notices: Told[] };
 

@@ -1,12 +1,13 @@
 /** HTTP events straight into a real store, as the writer's thread would put them there. */
-import type { HttpEvent } from '../../src/protocol/http-event.ts';
-import { PLAIN_PROFILE, type RedactionProfile } from '../../src/protocol/redact-profile.ts';
-import { createBatcher, eachItem } from '../../src/store/batch.ts';
-import { createHttpIntake } from '../../src/store/http-intake.ts';
-import { appendNews, type HttpNews } from '../../src/store/http-items.ts';
-import type { Intake } from '../../src/store/intake.ts';
-import { openStore, type Store } from '../../src/store/open.ts';
-import type { SessionEnd } from '../../src/store/session-writer.ts';
+
+import { PLAIN_PROFILE, type RedactionProfile } from '../../src/protocol/redact/profile.ts';
+import type { HttpEvent } from '../../src/protocol/wire/http-event.ts';
+import type { SessionEnd } from '../../src/store/file/columns.ts';
+import { openStore, type Store } from '../../src/store/file/open.ts';
+import { createBatcher, eachItem } from '../../src/store/record/batch.ts';
+import { createHttpIntake } from '../../src/store/record/http-intake.ts';
+import { appendNews, type HttpNews } from '../../src/store/record/http-items.ts';
+import type { Intake } from '../../src/store/record/intake.ts';
 import { tempStore } from './tapedeck.ts';
 
 export const STOPPED: SessionEnd = {

@@ -8,8 +8,8 @@ import {
   type Server as TcpServer,
 } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { captureHttp, type HttpCapture, type HttpOptions } from '../../src/capture/http.ts';
-import type { HttpEvent } from '../../src/protocol/http-event.ts';
+import { captureHttp, type HttpCapture, type HttpOptions } from '../../src/capture/http/proxy.ts';
+import type { HttpEvent } from '../../src/protocol/wire/http-event.ts';
 
 export type Proxy = {
   capture: HttpCapture;

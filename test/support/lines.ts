@@ -1,8 +1,8 @@
 /** Feeding a line splitter in every cut, for the contract that the cut never shows in the lines. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { FramePart, LineEnd } from '../../src/protocol/frame.ts';
-import { createLineSplitter } from '../../src/protocol/lines.ts';
+import type { FramePart, LineEnd } from '../../src/protocol/wire/frame.ts';
+import { createLineSplitter } from '../../src/protocol/wire/lines.ts';
 
 /** A line without its time. The payload's bytes stand as latin1 text, so that differences can be read. */
 export type PlainLine = {

@@ -1,7 +1,7 @@
 /** Messages and frames for tests, made from the bytes that they would have on the wire. */
 import { expect } from 'vitest';
-import type { Channel, Frame, FramePart, HttpChannel, HttpMark } from '../../src/protocol/frame.ts';
-import { type Message, parseMessages } from '../../src/protocol/message.ts';
+import { type Message, parseMessages } from '../../src/protocol/message/message.ts';
+import type { Channel, Frame, FramePart, HttpChannel, HttpMark } from '../../src/protocol/wire/frame.ts';
 
 /** The only message of a payload; a value is written as JSON first. */
 export function parseOne(payload: string | Uint8Array | object): Message {

@@ -1,8 +1,7 @@
 /** Recordings of other tools, written by hand after what their recorders write, and what of them is stored. */
 import { readFileSync } from 'node:fs';
-import { READERS } from '../../src/export/readers.ts';
-import { recognise } from '../../src/export/recognise.ts';
-import { openStore, type Store } from '../../src/store/open.ts';
+import { READERS, recognise } from '../../src/export/foreign/readers.ts';
+import { openStore, type Store } from '../../src/store/file/open.ts';
 import { fixture, tempStore } from './tapedeck.ts';
 import { IMPORTER } from './text-recording.ts';
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { expect } from 'vitest';
-import type { Store } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/file/open.ts';
 
 /** Ended at these times (in microseconds); open ones have null. The word of session n is `PLANT<n>END`. */
 export function plantSessions(store: Store, ends: readonly (number | null)[], rounds: number): number[] {

@@ -1,10 +1,10 @@
 /** Requests and their keys. */
 import fc from 'fast-check';
-import { canonicalMethod, targetParam } from '../../src/protocol/methods.ts';
-import type { RecordedCalls } from '../../src/replay/call-index.ts';
-import type { IgnoreRules } from '../../src/replay/ignore.ts';
-import { findParams, type RequestKey, requestKey } from '../../src/replay/key.ts';
-import { createTopics } from '../../src/replay/topics.ts';
+import { canonicalMethod, targetParam } from '../../src/protocol/message/methods.ts';
+import type { IgnoreRules } from '../../src/replay/match/ignore.ts';
+import { findParams, type RequestKey, requestKey } from '../../src/replay/match/key.ts';
+import type { RecordedCalls } from '../../src/replay/match/matcher.ts';
+import { createTopics } from '../../src/replay/recording/topics.ts';
 
 /** The key of a request whose params are given as JSON text, or as a value. */
 export function keyOf(method: string, params?: unknown, rules?: IgnoreRules): RequestKey {

@@ -8,9 +8,10 @@
  * What a replay puts in anew stands as a placeholder, everything else byte for byte: ids of requests and answers, progress
  * tokens, subscription ids, SSE event ids, session ids in headers and URLs, and headers of one connection.
  */
-import type { Recording } from '../../src/replay/recording.ts';
-import type { Place } from '../../src/replay/script.ts';
-import { substitute } from '../../src/replay/substitute.ts';
+
+import { substitute } from '../../src/protocol/json/edit.ts';
+import type { Recording } from '../../src/replay/recording/recording.ts';
+import type { Place } from '../../src/replay/recording/script.ts';
 import { openMock } from './http-mock.ts';
 import { showFrames } from './tapedeck.ts';
 

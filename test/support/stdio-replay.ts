@@ -1,5 +1,5 @@
 /** Sessions over stdio written by hand, and their replay as a real process. */
-import { openStore } from '../../src/store/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { tapedeck, tempStore } from './tapedeck.ts';
 import { importText } from './text-recording.ts';
 

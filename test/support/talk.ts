@@ -1,6 +1,6 @@
 /** A correlator as a transcript: each line is what the client or the server said, and gives what it was linked to. */
-import { type Correlation, createCorrelator, type Place } from '../../src/protocol/correlate.ts';
-import type { Direction } from '../../src/protocol/frame.ts';
+import { type Correlation, createCorrelator, type Place } from '../../src/protocol/message/correlate.ts';
+import type { Direction } from '../../src/protocol/wire/frame.ts';
 import { parseOne } from './messages.ts';
 
 export type Said = Correlation & { place: Place };

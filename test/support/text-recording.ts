@@ -1,9 +1,9 @@
 /** Text recordings in and out of stores, without a process. */
 
-import { readNdjson } from '../../src/export/ndjson-read.ts';
-import { writeNdjson } from '../../src/export/ndjson-write.ts';
-import { openStore, type Store } from '../../src/store/open.ts';
-import { findSession } from '../../src/store/reader.ts';
+import { readNdjson } from '../../src/export/text/read.ts';
+import { writeNdjson } from '../../src/export/text/write.ts';
+import { openStore, type Store } from '../../src/store/file/open.ts';
+import { findSession } from '../../src/store/read/sessions.ts';
 import { tempStore } from './tapedeck.ts';
 
 export function exportText(store: Store, session = 'latest'): string {

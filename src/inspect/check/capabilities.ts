@@ -1,4 +1,5 @@
 /** The contract of capabilities. Specification 2025-11-25, basic/lifecycle; 2026-07-28, basic and basic/patterns/mrtr. */
+
 import type { Side } from './rule.ts';
 import type { Report } from './rules.ts';
 import { type Inspector, isObject, type Json, methodOf, resultOf, type Seen } from './seen.ts';

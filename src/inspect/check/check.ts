@@ -2,26 +2,29 @@
  * The protocol check: a session's frames and HTTP exchanges in, findings out. Sans-io, but for the schemas that it is
  * given. What a message belongs to is found by the same code that indexes recordings.
  */
+
+import { createRecent } from '../../protocol/bounded.ts';
 import {
   type Conversation,
   createConversation,
   type IndexedMessage,
   jsonOf,
-} from '../../protocol/conversation.ts';
-import type { HttpClosing } from '../../protocol/correlate.ts';
-import { directionOf, type Frame } from '../../protocol/frame.ts';
+} from '../../protocol/message/conversation.ts';
+import type { HttpClosing } from '../../protocol/message/correlate.ts';
+import { directionOf, type Frame } from '../../protocol/wire/frame.ts';
+import type { Store } from '../../store/file/open.ts';
+import type { HttpExchangeRow } from '../../store/read/http.ts';
+import { type SessionRow, sessionDetails, stateOf } from '../../store/read/sessions.ts';
+import { eachHappening } from '../view/timeline.ts';
+import { inspectCodes, inspectMeta } from './answers.ts';
 import { inspectCapabilities } from './capabilities.ts';
-import { inspectCodes } from './codes.ts';
-import { inspectEndpoint } from './endpoint.ts';
 import { inspectEnvelope } from './envelope.ts';
-import { inspectHttp } from './http.ts';
+import { inspectEndpoint, inspectHttp } from './http.ts';
 import { inspectIds } from './ids.ts';
 import { inspectLifecycle } from './lifecycle.ts';
-import { inspectMeta } from './meta.ts';
 import { inspectMethods } from './methods.ts';
+import { inspectRounds, inspectSubscriptions, inspectTasks } from './modern.ts';
 import { inspectCancellation, inspectProgress } from './progress.ts';
-import { createRecent } from './recent.ts';
-import { inspectRounds } from './rounds.ts';
 import { applies } from './rule.ts';
 import { type Finding, type Report, RULES } from './rules.ts';
 import type { Schemas } from './schemas.ts';
@@ -34,8 +37,6 @@ import {
   type SessionFacts,
 } from './seen.ts';
 import { inspectShapes } from './shapes.ts';
-import { inspectSubscriptions } from './subscriptions.ts';
-import { inspectTasks } from './tasks.ts';
 import { inspectTools } from './tools.ts';
 
 export type Check = {
@@ -176,4 +177,74 @@ function valuesOf(frame: Frame): unknown {
   } catch {
     return null;
   }
+}
+
+/** Checks a stored session. */
+
+/** The findings of a session in its order; in constant memory, however long it is. `onFrame` is told each frame. */
+export function* checkSession(
+  store: Store,
+  session: SessionRow,
+  schemas: Schemas,
+  onFrame: (seq: number) => void = () => {},
+): Generator<Finding> {
+  const { basis } = session;
+  const transport = session.transport === 'stdio' ? 'stdio' : 'http';
+  const facts = {
+    transport,
+    basis,
+    isWhole: isWhole(session),
+    isForeign: session.importedFrom !== null,
+    lingeredMs: lingeredOf(store, session),
+  } as const;
+  const check = createCheck(facts, schemas);
+  for (const happening of eachHappening(store, session)) {
+    if (happening.type === 'frame') {
+      yield* check.frame(happening.frame, happening.frame.seq);
+      onFrame(happening.frame.seq);
+    } else if (happening.type === 'end') {
+      yield* check.exchange(seenExchange(happening.exchange), closingOf(happening.exchange));
+    }
+  }
+  yield* check.end();
+}
+
+function lingeredOf(store: Store, { number, transport, endedAt }: SessionRow): number | null {
+  const { clientClosedAt } = sessionDetails(store, number);
+  if (transport !== 'stdio' || clientClosedAt === null || endedAt === null) return null;
+  return (endedAt - clientClosedAt) / 1000;
+}
+
+/** Whether what is missing did not come, rather than was not recorded. */
+export function isWhole(session: SessionRow): boolean {
+  const state = stateOf(session);
+  return state !== 'open' && state !== 'cut-off' && state !== 'unknown' && session.dropped === 0;
+}
+
+function closingOf({ status, closedBy }: HttpExchangeRow): 'refused' | 'left' | null {
+  if (status !== null && status >= 400) return 'refused';
+  return closedBy === 'client' ? 'left' : null;
+}
+
+function seenExchange(exchange: HttpExchangeRow): SeenExchange {
+  const { number, method, status, responseBytes, requestHeaders, responseHeaders } = exchange;
+  return {
+    number,
+    method,
+    status,
+    responseBytes,
+    requestHeaders: joined(requestHeaders),
+    responseHeaders: joined(responseHeaders ?? []),
+  };
+}
+
+/** Lines of one name are one list (RFC 9110, 5.3). */
+function joined(fields: readonly [name: string, value: string][]): Map<string, string> {
+  const headers = new Map<string, string>();
+  for (const [name, value] of fields) {
+    const key = name.toLowerCase();
+    const before = headers.get(key);
+    headers.set(key, before === undefined ? value : `${before}, ${value}`);
+  }
+  return headers;
 }

@@ -1,6 +1,5 @@
 /** The form of each message: its envelope, encoding and framing. JSON-RPC 2.0, sections 4 to 6; specification, basic. */
-import type { InvalidReason, Remark } from '../../protocol/problems.ts';
-import { problemText } from '../../protocol/problems.ts';
+import { type InvalidReason, problemText, type Remark } from '../../protocol/message/message.ts';
 import type { Report, RuleId } from './rules.ts';
 import { type Inspector, isObject, type Seen, shown } from './seen.ts';
 

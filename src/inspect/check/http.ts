@@ -1,7 +1,16 @@
 /** Headers and statuses of the Streamable HTTP transport. Specification, basic/transports. */
-import { createRecent } from './recent.ts';
+
+import { createRecent } from '../../protocol/bounded.ts';
+import { readSse } from '../../protocol/wire/sse.ts';
 import type { Report } from './rules.ts';
-import { type Inspector, methodOf, type Seen, type SeenExchange, type SessionFacts } from './seen.ts';
+import {
+  type Inspector,
+  methodOf,
+  type Seen,
+  type SeenExchange,
+  type SeenFrame,
+  type SessionFacts,
+} from './seen.ts';
 
 /** Requests with a `Mcp-Name`. */
 const NAMED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
@@ -158,4 +167,29 @@ const BASE64 = /^=\?base64\?(.*)\?=$/;
 function decoded(value: string): string {
   const coded = BASE64.exec(value)?.[1];
   return coded === undefined ? value : Buffer.from(coded, 'base64').toString('utf8');
+}
+
+/** The stream of the older transport, HTTP+SSE. Specification 2024-11-05, basic/transports. */
+
+export function inspectEndpoint(report: Report, { basis }: SessionFacts): Inspector {
+  /** HTTP exchanges whose stream has begun. */
+  const begun = createRecent<true>();
+
+  function frame({ place, http, channel, payload }: SeenFrame): void {
+    if (channel !== 'sse' || http === null || begun.has(String(http))) return;
+    const { event, data } = readSse(payload);
+    // Comments keep a connection alive, and say nothing.
+    if (event === null && data === null) return;
+    begun.set(String(http), true);
+    if (event !== 'endpoint')
+      report(
+        'endpoint-first',
+        'server',
+        { place, revision: null, http },
+        '`event: endpoint`',
+        event === null ? 'an event without a name' : `\`event: ${event}\``,
+      );
+  }
+
+  return basis === 'sse-endpoint' ? { frame } : {};
 }

@@ -1,6 +1,7 @@
 /** Ids and answers: specification, basic, "Requests" and "Responses". */
-import type { Place } from '../../protocol/correlate.ts';
-import { createRecent } from './recent.ts';
+
+import { createRecent } from '../../protocol/bounded.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
 import type { Side } from './rule.ts';
 import type { Report } from './rules.ts';
 import type { Inspector, Seen, SessionFacts } from './seen.ts';

@@ -4,10 +4,13 @@ import type { Report } from './rules.ts';
 import { type Inspector, methodOf, type Seen, type SessionFacts } from './seen.ts';
 
 const SLOW_MS = 10_000;
+
 /** After that the official clients send SIGTERM. */
 const LINGER_MS = 2000;
+
 /** A pre-release revision that SDKs still accept. */
 const VERSIONS: ReadonlySet<string> = new Set([...REVISIONS, '2024-10-07']);
+
 /** What may be sent before the handshake is over. */
 const EARLY = new Set([
   'ping',

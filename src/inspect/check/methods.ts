@@ -1,6 +1,6 @@
 /** Method names: written right, sent by the right side, as the right kind, in a revision that has them. */
-import { METHODS } from './methods-table.ts';
-import { REVISIONS } from './rule.ts';
+
+import { REVISIONS, type Revision } from './rule.ts';
 import type { Report } from './rules.ts';
 import type { Inspector, Seen } from './seen.ts';
 
@@ -45,4 +45,74 @@ export function inspectMethods(report: Report): Inspector {
   }
 
   return { message };
+}
+
+/**
+ * The methods of the specification: who sends each, as what, and which revisions have it. From the `ClientRequest`,
+ * `ServerRequest`, `ClientNotification` and `ServerNotification` unions of each revision's schema.
+ */
+
+export type Sender = 'client' | 'server' | 'both';
+
+export type MethodFacts = {
+  kind: 'request' | 'notification';
+  sender: Sender;
+  since: Revision;
+  until: Revision | null;
+};
+
+type Row = readonly [method: string, sender: Sender, since: Revision, until: Revision | null];
+
+// biome-ignore format: a table
+const REQUESTS: readonly Row[] = [
+  ['initialize', 'client', '2024-11-05', '2025-11-25'],
+  ['ping', 'both', '2024-11-05', '2025-11-25'],
+  ['server/discover', 'client', '2026-07-28', null],
+  ['tools/list', 'client', '2024-11-05', null],
+  ['tools/call', 'client', '2024-11-05', null],
+  ['resources/list', 'client', '2024-11-05', null],
+  ['resources/templates/list', 'client', '2024-11-05', null],
+  ['resources/read', 'client', '2024-11-05', null],
+  ['resources/subscribe', 'client', '2024-11-05', '2025-11-25'],
+  ['resources/unsubscribe', 'client', '2024-11-05', '2025-11-25'],
+  ['prompts/list', 'client', '2024-11-05', null],
+  ['prompts/get', 'client', '2024-11-05', null],
+  ['completion/complete', 'client', '2024-11-05', null],
+  ['logging/setLevel', 'client', '2024-11-05', '2025-11-25'],
+  ['subscriptions/listen', 'client', '2026-07-28', null],
+  ['tasks/get', 'both', '2025-11-25', null],
+  ['tasks/result', 'both', '2025-11-25', '2025-11-25'],
+  ['tasks/list', 'both', '2025-11-25', '2025-11-25'],
+  ['tasks/cancel', 'both', '2025-11-25', null],
+  ['tasks/update', 'client', '2026-07-28', null],
+  ['sampling/createMessage', 'server', '2024-11-05', '2025-11-25'],
+  ['roots/list', 'server', '2024-11-05', '2025-11-25'],
+  ['elicitation/create', 'server', '2025-06-18', '2025-11-25'],
+];
+
+// biome-ignore format: a table
+const NOTIFICATIONS: readonly Row[] = [
+  ['notifications/initialized', 'client', '2024-11-05', '2025-11-25'],
+  ['notifications/cancelled', 'both', '2024-11-05', null],
+  ['notifications/progress', 'both', '2024-11-05', null],
+  ['notifications/roots/list_changed', 'client', '2024-11-05', '2025-11-25'],
+  ['notifications/message', 'server', '2024-11-05', null],
+  ['notifications/tools/list_changed', 'server', '2024-11-05', null],
+  ['notifications/prompts/list_changed', 'server', '2024-11-05', null],
+  ['notifications/resources/list_changed', 'server', '2024-11-05', null],
+  ['notifications/resources/updated', 'server', '2024-11-05', null],
+  ['notifications/elicitation/complete', 'server', '2025-11-25', '2025-11-25'],
+  ['notifications/tasks/status', 'both', '2025-11-25', '2025-11-25'],
+  ['notifications/subscriptions/acknowledged', 'server', '2026-07-28', null],
+  ['notifications/tasks', 'server', '2026-07-28', null],
+];
+
+/** By canonical method. Other methods are legal: extensions and vendors have their own. */
+export const METHODS: ReadonlyMap<string, MethodFacts> = new Map([
+  ...REQUESTS.map((row) => factsOf('request', row)),
+  ...NOTIFICATIONS.map((row) => factsOf('notification', row)),
+]);
+
+function factsOf(kind: MethodFacts['kind'], [method, sender, since, until]: Row): [string, MethodFacts] {
+  return [method, { kind, sender, since, until }];
 }

@@ -1,5 +1,6 @@
 /** Progress and cancellation. Specification, basic/utilities (basic/patterns in 2026-07-28). */
-import { createRecent } from './recent.ts';
+
+import { createRecent } from '../../protocol/bounded.ts';
 import type { Report } from './rules.ts';
 import { type Inspector, methodOf, type Seen, shown } from './seen.ts';
 

@@ -1,8 +1,9 @@
 /** What a protocol rule is, and what is found against one. */
-import type { Place } from '../../protocol/correlate.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
 
 /** `error`: against a MUST of the specification. `warning`: against a SHOULD, or sure to hurt someone. `note`: worth a look. */
 export const SEVERITIES = ['note', 'warning', 'error'] as const;
+
 export type Severity = (typeof SEVERITIES)[number];
 
 /** Whose fault it is. */
@@ -10,6 +11,7 @@ export type Side = 'client' | 'server';
 
 /** The revisions of the specification, the oldest first. */
 export const REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const;
+
 export type Revision = (typeof REVISIONS)[number];
 
 export type Rule = {
@@ -37,6 +39,7 @@ export type Finding<Id extends string = string> = {
 };
 
 const SPECIFICATION = 'https://modelcontextprotocol.io/specification';
+
 const JSON_RPC = 'https://www.jsonrpc.org/specification';
 
 type Bounds = { since?: Revision; until?: Revision };

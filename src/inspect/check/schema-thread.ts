@@ -8,12 +8,14 @@ import type { Question, Verdict } from './schemas.ts';
 const OPTIONS = { strict: false, validateFormats: false, allErrors: false, logger: false } as const;
 
 const { port, bell } = workerData as { port: MessagePort; bell: Int32Array };
+
 const compiled = new Map<string, ValidateFunction | Verdict>();
 
 port.on('message', (question: Question) => {
   port.postMessage(answerTo(question));
   ring();
 });
+
 ring();
 
 /** Wakes who waits for the thread's start, or for its answer. */

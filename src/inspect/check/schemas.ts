@@ -19,9 +19,12 @@ export type Schemas = {
 export type Question = { schema: string; value: string | null };
 
 const MAX_MS = 2000;
+
 /** The thread's own start is not the schema's fault. */
 const MAX_START_MS = 30_000;
+
 const MAX_HEAP_MB = 128;
+
 /** A larger schema or value is not worth the thread's time. */
 const MAX_CHARS = 4 * 1024 * 1024;
 

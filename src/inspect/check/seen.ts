@@ -1,6 +1,6 @@
 /** What the inspectors of a session are given: its messages in order, each with what was known when it came. */
-import type { Correlation, Place } from '../../protocol/correlate.ts';
-import type { Message } from '../../protocol/message.ts';
+import type { Correlation, Place } from '../../protocol/message/correlate.ts';
+import type { Message } from '../../protocol/message/message.ts';
 import type { Side } from './rule.ts';
 
 /** A parsed JSON object. */

@@ -1,5 +1,6 @@
 /** Calls and results against the schemas that the server listed. Specification, server/tools. */
-import { createRecent } from './recent.ts';
+
+import { createRecent } from '../../protocol/bounded.ts';
 import type { Report } from './rules.ts';
 import type { Schemas } from './schemas.ts';
 import { type Inspector, isObject, type Json, methodOf, resultOf, type Seen, shown } from './seen.ts';

@@ -1,5 +1,5 @@
 /** For each rule of the base a session that breaks it, and one that keeps it. */
-import type { BASE_RULES } from '../../../src/inspect/check/rules-base.ts';
+import type { BASE_RULES } from '../../../src/inspect/check/rules.ts';
 import {
   ask,
   client,

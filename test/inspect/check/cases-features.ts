@@ -1,5 +1,5 @@
 /** For each rule of a feature a session that breaks it, and one that keeps it. */
-import type { FEATURE_RULES } from '../../../src/inspect/check/rules-features.ts';
+import type { FEATURE_RULES } from '../../../src/inspect/check/rules.ts';
 import type { Case } from './cases-base.ts';
 import { ask, client, fail, give, hello, LISTEN_ID, modern, note, type Script, server } from './session.ts';
 

@@ -3,7 +3,7 @@ import { createCheck } from '../../../src/inspect/check/check.ts';
 import type { Finding } from '../../../src/inspect/check/rules.ts';
 import type { Schemas } from '../../../src/inspect/check/schemas.ts';
 import type { SessionFacts } from '../../../src/inspect/check/seen.ts';
-import type { Channel, Frame, FramePart, HttpMark } from '../../../src/protocol/frame.ts';
+import type { Channel, Frame, FramePart, HttpMark } from '../../../src/protocol/wire/frame.ts';
 
 /** A frame, or the end of an HTTP exchange. */
 export type Step =

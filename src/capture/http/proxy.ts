@@ -1,0 +1,185 @@
+/**
+ * The HTTP reverse proxy: listens, and stands between any clients and one server, path for path. It keeps no time
+ * limits of its own: how long a stream stays quiet is between its two ends.
+ */
+
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { isWildcard, withoutBrackets } from '../../protocol/http/origin.ts';
+import type { HttpEvent } from '../../protocol/wire/http-event.ts';
+import { Exchange, type ExchangeContext } from './exchange.ts';
+import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
+
+export type HttpOptions = {
+  /** Only its origin counts for forwarding: clients choose the path. */
+  upstream: URL;
+  listen: { host: string; port: number };
+  /** PEM texts, to listen with TLS. */
+  tls: { cert: string | Buffer; key: string | Buffer } | null;
+  /** Accepts any certificate of the upstream. */
+  isInsecure: boolean;
+  hasEdits: boolean;
+  allowHosts: readonly string[];
+  allowOrigins: readonly string[];
+  /** So long `stop` lets open exchanges go on. */
+  graceMs: number;
+  /**
+   * Gets each piece after it was forwarded. What it throws is counted and goes no further. Where it returns a promise, no
+   * more of that body is read until it settles.
+   */
+  onEvent: (event: HttpEvent) => Promise<void> | undefined;
+};
+
+export type HttpCapture = {
+  /** What a client is to be pointed at in place of the upstream. */
+  url: URL;
+  address: AddressInfo;
+  /** Exchanges that have not ended. */
+  openExchanges(): number;
+  /** Events that `onEvent` did not take. */
+  failedEvents(): number;
+  /** Accepts nothing new, lets open exchanges end for a while, then cuts them. Settles when all is closed. */
+  stop(): Promise<void>;
+  /** Breaks off what is still open. */
+  cut(): void;
+};
+
+/** Settles when it listens; rejects where it cannot (`EADDRINUSE` and the like). */
+export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
+  const { upstream, listen, graceMs } = options;
+  const relay = createRelay(options);
+  const server = createServer(options);
+  server.on('request', relay.open);
+  // Passed on like any other header: the upstream's `100 Continue` is the answer to it.
+  server.on('checkContinue', relay.open);
+  server.on('checkExpectation', relay.open);
+  server.on('connect', refuseTunnel);
+  const address = await listening(server, listen);
+
+  const cut = () => {
+    relay.context.isCut = true;
+    server.closeAllConnections();
+  };
+  return {
+    url: clientUrl(upstream, address, options.tls !== null),
+    address,
+    openExchanges: relay.openExchanges,
+    failedEvents: relay.failedEvents,
+    cut,
+    async stop() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const timer = setTimeout(cut, graceMs);
+      const idle = relay.idle(() => server.closeIdleConnections());
+      await Promise.race([closed, idle]);
+      server.closeAllConnections();
+      // Connections may be closed before the exchanges on them have noticed.
+      await Promise.all([closed, idle]);
+      clearTimeout(timer);
+      relay.close();
+    },
+  };
+}
+
+function createServer({ tls }: HttpOptions): Server {
+  const options = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    keepAliveTimeout: 0,
+    requestTimeout: 0,
+    headersTimeout: 0,
+  };
+  const server = tls === null ? createHttpServer(options) : createHttpsServer({ ...options, ...tls });
+  server.maxHeadersCount = 0;
+  return server;
+}
+
+/** The exchanges that are open, and the way to open one. */
+function createRelay(options: HttpOptions) {
+  const { upstream: url, listen, tls, isInsecure, hasEdits, allowHosts, allowOrigins, onEvent } = options;
+  const upstream = createUpstream(url, listen.host, isInsecure);
+  // Numbers, not a Set: V8's garbage collector is slow with a Set of short-lived objects.
+  let count = 0;
+  let open = 0;
+  let failed = 0;
+  let onLeft = () => {};
+
+  const context: ExchangeContext = {
+    upstream,
+    scheme: tls === null ? 'http' : 'https',
+    originRule: { listenHost: listen.host, allowHosts, allowOrigins },
+    hasEdits,
+    metadataPaths: new Set(),
+    doubtful: new WeakSet(),
+    isCut: false,
+    show(event) {
+      try {
+        return onEvent(event);
+      } catch {
+        failed += 1;
+        return undefined;
+      }
+    },
+  };
+  const onEnd = () => {
+    open -= 1;
+    onLeft();
+  };
+  return {
+    context,
+    open(request: IncomingMessage, response: ServerResponse): void {
+      if (context.doubtful.has(request.socket)) return;
+      count += 1;
+      open += 1;
+      new Exchange(context, count, request, response, onEnd).start();
+    },
+    /** Settles once no exchange is open; meanwhile tells of each that ended. */
+    idle(onEnded: () => void): Promise<void> {
+      return new Promise((resolve) => {
+        onLeft = () => {
+          onEnded();
+          if (open === 0) resolve();
+        };
+        onLeft();
+      });
+    },
+    close: upstream.close,
+    openExchanges: () => open,
+    failedEvents: () => failed,
+  };
+}
+
+function listening(server: Server, { host, port }: HttpOptions['listen']): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: withoutBrackets(host), port }, () => {
+      server.off('error', reject);
+      // Out of file descriptors, say: that costs one connection, not all of them.
+      server.on('error', () => {});
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+/** The upstream's URL with the proxy's origin. */
+function clientUrl(upstream: URL, { address, family, port }: AddressInfo, isTls: boolean): URL {
+  const url = new URL(upstream);
+  url.protocol = isTls ? 'https:' : 'http:';
+  url.username = '';
+  url.password = '';
+  if (family === 'IPv6') url.hostname = `[${isWildcard(address) ? '::1' : address}]`;
+  else url.hostname = isWildcard(address) ? '127.0.0.1' : address;
+  url.port = String(port);
+  return url;
+}
+
+/** One fixed upstream: no tunnels to elsewhere. */
+function refuseTunnel(_request: IncomingMessage, socket: Duplex): void {
+  socket.on('error', () => {});
+  socket.end('HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+}

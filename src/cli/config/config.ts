@@ -1,0 +1,67 @@
+import { existsSync } from 'node:fs';
+import type { CommandModule } from 'yargs';
+import { escapeText } from '../../protocol/text.ts';
+import { storePath } from '../../store/file/open.ts';
+import { JSON_OPTION } from '../options.ts';
+import { withLineEnds, writeOutput } from '../output.ts';
+import { readConfigFile, type Setting } from './file.ts';
+import { type ConfigFile, findConfigFiles, ownConfigPath, PROJECT_FILE } from './location.ts';
+
+type Options = { json: boolean; config: string | undefined; 'no-config': boolean | undefined };
+
+type Row = { key: string; value: string; from: string };
+
+export const configCommand: CommandModule<object, Options> = {
+  command: 'config',
+  describe: 'Show what is configured, and where it stands',
+  builder: (args) =>
+    args
+      .usage(
+        `$0 config\n\nConfiguration is read from your own file and from the nearest ${PROJECT_FILE} of the\nworking directory and the folders above it, up to the repository’s or your home. The command line counts before the\nenvironment, that before the project’s file, that before your own; lists add up.`,
+      )
+      .options({ json: JSON_OPTION })
+      .example('$0 config', 'From the folder in question')
+      .example('$0 config --config other.json', 'Check a file') as never,
+  async handler({ json, config, 'no-config': none }) {
+    const words = [...(none ? ['--no-config'] : []), ...(config === undefined ? [] : ['--config', config])];
+    const files = findConfigFiles(words);
+    const rows = [storeRow(files), ...rowsOf(files.flatMap(readConfigFile))];
+    const lines = json ? rows.map((row) => JSON.stringify(row)) : [...table(rows), '', ...filesTold(files)];
+    await writeOutput(withLineEnds(lines));
+  },
+};
+
+function storeRow(files: readonly ConfigFile[]): Row {
+  const set = files.flatMap(readConfigFile).findLast(({ name }) => name === 'db');
+  if (process.env['TAPEDECK_DB']) return { key: 'db', value: storePath(undefined), from: 'TAPEDECK_DB' };
+  if (set === undefined) return { key: 'db', value: storePath(undefined), from: 'default' };
+  return { key: 'db', value: storePath(set.values[0]), from: set.place };
+}
+
+/** Of a single value the last one counts. */
+function rowsOf(settings: readonly Setting[]): Row[] {
+  const counted = settings.filter(
+    (setting, i) =>
+      setting.name !== 'db' &&
+      (setting.key.kind === 'list' || !settings.slice(i + 1).some(({ name }) => name === setting.name)),
+  );
+  return counted.flatMap(({ name, key, values, place }) => {
+    const shown = key.kind === 'flag' ? [String(values.length > 0)] : values;
+    return shown.map((value) => ({ key: name, value, from: place }));
+  });
+}
+
+function* table(rows: readonly Row[]): Generator<string> {
+  const width = (cells: readonly string[]) => Math.max(...cells.map((cell) => cell.length));
+  const keys = width(rows.map(({ key }) => key));
+  const values = width(rows.map(({ value }) => escapeText(value)));
+  for (const { key, value, from } of rows)
+    yield `${key.padEnd(keys)}  ${escapeText(value).padEnd(values)}  ${escapeText(from)}`;
+}
+
+function* filesTold(files: readonly ConfigFile[]): Generator<string> {
+  for (const { path, isOwn } of files)
+    yield `read: ${escapeText(path)} (${isOwn ? 'yours' : 'the project’s'})`;
+  const own = ownConfigPath();
+  if (!existsSync(own)) yield `yours would be: ${escapeText(own)}`;
+}

@@ -1,0 +1,103 @@
+/** What may stand in a configuration file: each key is an option of the command line under another name. */
+
+import { homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { TapedeckError } from '../../errors.ts';
+import { readAge, readCount, readSize } from '../sizes.ts';
+
+export type Key = {
+  option: string;
+  kind: Kind;
+  /** Null: those that have a store. */
+  commands: readonly string[] | null;
+  /**
+   * Whether a project's file may have it, which may have come with a clone: it may have more masked,
+   * and say what does not count in its own tests. It may not say where is recorded, what is deleted, or that less is masked.
+   */
+  inProject: boolean | readonly string[];
+};
+
+type Kind = 'path' | 'text' | 'size' | 'age' | 'count' | 'flag' | 'list';
+
+const RECORD = ['record'];
+
+const REDACTING = ['record', 'redact', 'scan'];
+
+export const KEYS: Readonly<Record<string, Key>> = {
+  db: { option: 'db', kind: 'path', commands: null, inProject: false },
+  strict: { option: 'strict', kind: 'flag', commands: RECORD, inProject: false },
+  durable: { option: 'durable', kind: 'flag', commands: RECORD, inProject: false },
+  maxFrame: { option: 'max-frame', kind: 'size', commands: RECORD, inProject: false },
+  maxQueue: { option: 'max-queue', kind: 'size', commands: RECORD, inProject: false },
+  'retention.olderThan': { option: 'older-than', kind: 'age', commands: RECORD, inProject: false },
+  'retention.maxSize': { option: 'max-size', kind: 'size', commands: RECORD, inProject: false },
+  'retention.maxSessions': { option: 'max-sessions', kind: 'count', commands: RECORD, inProject: false },
+  'retention.keepErrors': { option: 'keep-errors', kind: 'flag', commands: RECORD, inProject: false },
+  'redact.rules': { option: 'redact-rule', kind: 'list', commands: REDACTING, inProject: true },
+  'redact.without': { option: 'no-redact-rule', kind: 'list', commands: REDACTING, inProject: false },
+  'redact.paths': { option: 'redact', kind: 'list', commands: ['record', 'redact'], inProject: true },
+  'redact.off': { option: 'no-redact', kind: 'flag', commands: RECORD, inProject: false },
+  'redact.capture': { option: 'capture', kind: 'text', commands: RECORD, inProject: ['meta'] },
+  ignore: { option: 'ignore', kind: 'list', commands: ['replay'], inProject: true },
+  ignoreTool: { option: 'ignore-tool', kind: 'list', commands: ['replay'], inProject: true },
+  ignoreResult: { option: 'ignore-result', kind: 'list', commands: ['verify'], inProject: true },
+};
+
+const EXPECTED: Record<Kind, string> = {
+  path: 'a path, as a string',
+  text: 'a string',
+  size: 'a size, as "500mb"',
+  age: 'a time, as "30d"',
+  count: 'a whole number',
+  flag: 'true or false',
+  list: 'a list of strings',
+};
+
+/**
+ * The value as words of a command line, one an item of a list; for a flag none or one. `file` is where it stands: a path
+ * is relative to its folder. Throws `TapedeckError` `usage`.
+ */
+export function readValue(name: string, { kind }: Key, value: unknown, file: string): string[] {
+  switch (kind) {
+    case 'flag':
+      if (typeof value === 'boolean') return value ? [''] : [];
+      break;
+    case 'list':
+      if (Array.isArray(value) && value.every(isFilled)) return value;
+      break;
+    case 'count':
+      if (typeof value === 'number') return checked(String(value), (text) => readCount(name, text));
+      break;
+    case 'size':
+      if (typeof value === 'number' || isFilled(value))
+        return checked(String(value), (text) => readSize(name, text));
+      break;
+    case 'age':
+      if (isFilled(value)) return checked(value, (text) => readAge(name, text));
+      break;
+    case 'path':
+      if (isFilled(value)) return [resolvePath(value, file)];
+      break;
+    case 'text':
+      if (isFilled(value)) return [value];
+      break;
+  }
+  throw new TapedeckError(
+    'usage',
+    `Expected ${EXPECTED[kind]} for \`${name}\`, got ${JSON.stringify(value)}.`,
+  );
+}
+
+function isFilled(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function checked(text: string, read: (text: string) => unknown): string[] {
+  read(text);
+  return [text];
+}
+
+function resolvePath(path: string, file: string): string {
+  if (path === '~' || path.startsWith('~/')) return join(homedir(), path.slice(1));
+  return resolve(dirname(file), path);
+}

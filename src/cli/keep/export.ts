@@ -1,0 +1,133 @@
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { FORMATS, type FormatName } from '../../export/formats.ts';
+import { readOtlpHeaders, sendOtlp } from '../../export/otlp/send.ts';
+import { replaceFile } from '../../export/replace-file.ts';
+import { type Store, storePath } from '../../store/file/open.ts';
+import { openIndexed } from '../../store/keep/catch-up.ts';
+import type { FrameSelection } from '../../store/read/frames.ts';
+import { findSession } from '../../store/read/sessions.ts';
+import { DB_OPTION, FILTER_OPTION, readFilter, selectionOf } from '../options.ts';
+import { createProgress, NOTICES, writeOutput } from '../output.ts';
+
+type Options = {
+  session: string;
+  db: string | undefined;
+  filter: string | undefined;
+  format: FormatName;
+  output: string | undefined;
+  to: string | undefined;
+  'with-arguments': boolean;
+};
+
+const NAMES = Object.keys(FORMATS) as FormatName[];
+
+export const exportCommand: CommandModule<object, Options> = {
+  command: 'export [session]',
+  describe: 'Write one session as a file, for git or for another program',
+  builder: (args) =>
+    args
+      .positional('session', {
+        type: 'string',
+        default: 'latest',
+        describe: 'An id, the beginning of one, a name, or latest',
+      })
+      .options({
+        db: DB_OPTION,
+        filter: FILTER_OPTION,
+        format: {
+          choices: NAMES,
+          default: 'ndjson' as const,
+          describe: NAMES.map((name) => `${name}: ${FORMATS[name].describe}`).join('; '),
+          requiresArg: true,
+        },
+        output: {
+          type: 'string',
+          alias: 'o',
+          describe: 'The file to write, in place of one that is there (default: stdout)',
+          requiresArg: true,
+        },
+        to: {
+          type: 'string',
+          describe: 'The OpenTelemetry collector to send to, in place of a file: http://127.0.0.1:4318',
+          requiresArg: true,
+          conflicts: 'output',
+        },
+        'with-arguments': {
+          type: 'boolean',
+          default: false,
+          describe: 'otlp: with the arguments and results of tool calls, which may be personal',
+        },
+      })
+      .example('$0 export > session.ndjson', 'The newest session')
+      .example('$0 export staging --output test/staging.ndjson', 'A session by name, as a fixture')
+      .example('$0 export --format mermaid', 'A sequence diagram')
+      .example(
+        "$0 export --format har --filter 'status!=ok' -o failed.har",
+        'What failed, for the tools of browsers',
+      )
+      .example('$0 export --format otlp --to http://127.0.0.1:4318', 'Spans and metrics, to a collector')
+      .example('$0 export 4f | diff - before.ndjson', 'What has changed since'),
+  async handler({
+    session: reference,
+    db,
+    filter: written,
+    format,
+    output,
+    to,
+    'with-arguments': withArguments,
+  }) {
+    checkFormat(format, to, withArguments);
+    const collector = to === undefined ? undefined : collectorOf(to);
+    const filter = await readFilter(written);
+    const store = openIndexed(storePath(db), NOTICES);
+    // One view of the store from the first line to the last, whatever recorders add meanwhile.
+    store.exec('BEGIN');
+    const only = await selectionOf(store, filter);
+    await writeSession(store, reference, { format, output, collector, only, withArguments });
+    store.exec('COMMIT');
+    store.close();
+  },
+};
+
+type Destination = Pick<Options, 'format' | 'output'> & {
+  withArguments: boolean;
+  collector: URL | undefined;
+  only: FrameSelection | undefined;
+};
+
+async function writeSession(
+  store: Store,
+  reference: string,
+  { format, output, collector, only, withArguments }: Destination,
+): Promise<void> {
+  const session = findSession(store, reference);
+  const progress = createProgress('exported', session.frames);
+  const pieces = FORMATS[format].write(store, session, { onFrame: progress.advance, only, withArguments });
+  try {
+    if (collector !== undefined)
+      await sendOtlp(collector, readOtlpHeaders(process.env['OTEL_EXPORTER_OTLP_HEADERS']), pieces);
+    else if (output === undefined || output === '-') await writeOutput(pieces);
+    else replaceFile(output, pieces);
+  } finally {
+    progress.end();
+  }
+}
+
+function collectorOf(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw new TapedeckError(
+      'usage',
+      `Expected the URL of a collector after --to, like http://127.0.0.1:4318, got \`${text}\`.`,
+    );
+  return url;
+}
+
+function checkFormat(format: FormatName, to: string | undefined, withArguments: boolean): void {
+  if (format === 'otlp') return;
+  if (to !== undefined)
+    throw new TapedeckError('usage', '--to sends to an OpenTelemetry collector. It needs --format otlp.');
+  if (withArguments)
+    throw new TapedeckError('usage', '--with-arguments is for --format otlp. The others have them anyway.');
+}

@@ -1,0 +1,100 @@
+import { createReadStream } from 'node:fs';
+import { hostname } from 'node:os';
+import { addAbortSignal } from 'node:stream';
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { READER_NAMES, READERS, type ReaderName, recognise } from '../../export/foreign/readers.ts';
+import { openStore, type Store, storePath } from '../../store/file/open.ts';
+import { processStarted } from '../../store/file/process.ts';
+import { VERSION } from '../../version.ts';
+import { DB_OPTION, STDIN } from '../options.ts';
+import { createProgress } from '../output.ts';
+
+type Options = {
+  files: string[];
+  db: string | undefined;
+  name: string | undefined;
+  format: ReaderName | undefined;
+};
+
+const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+export const importCommand: CommandModule<object, Options> = {
+  command: 'import <files..>',
+  describe:
+    'Read text recordings and those of other tools into the store, and print the ids of the new sessions',
+  builder: (args) =>
+    args
+      .positional('files', {
+        type: 'string',
+        array: true,
+        demandOption: true,
+        describe: 'Files that `tapedeck export` or another recorder wrote, or written by hand; - is stdin',
+      })
+      .options({
+        db: DB_OPTION,
+        format: {
+          choices: READER_NAMES,
+          describe: `${READER_NAMES.map((name) => `${name}: ${READERS[name].describe}`).join('; ')} (default: as the file begins)`,
+          requiresArg: true,
+        },
+        name: {
+          type: 'string',
+          describe: 'Name the new sessions so, whatever the files say',
+          requiresArg: true,
+        },
+      })
+      .example('$0 import session.ndjson', 'Then: tapedeck show')
+      .example('$0 import recordings/*.ndjson', 'One session from each file')
+      .example('$0 import calculator.vcr', 'A recording of agent-vcr; others are known by how they begin too')
+      .example('$0 import --format mcpsnoop trace.jsonl', 'One whose beginning does not tell')
+      .example('ssh host tapedeck export | $0 import - --name from-host', 'A session from another machine'),
+  async handler({ files, db, name, format }) {
+    const store = openStore(storePath(db));
+    const stopping = new AbortController();
+    const stop = () => stopping.abort(new TapedeckError('usage', 'Stopped: the import is not finished.'));
+    for (const signal of STOP_SIGNALS) process.once(signal, stop);
+    for (const file of files) {
+      const ids = await importFile(store, file, { name: name ?? null, format, signal: stopping.signal });
+      process.stdout.write(ids.map((id) => `${id}\n`).join(''));
+    }
+    for (const signal of STOP_SIGNALS) process.off(signal, stop);
+    store.close();
+  },
+};
+
+type ImportChoice = { name: string | null; format: ReaderName | undefined; signal: AbortSignal };
+
+/** Reads one file into the store, and gives the ids of its sessions. Throws `TapedeckError` `usage` for a broken one. */
+async function importFile(store: Store, file: string, choice: ImportChoice): Promise<string[]> {
+  const { name, signal } = choice;
+  const progress = createProgress('imported', null);
+  const shown = file === STDIN ? 'stdin' : file;
+  const opened = addAbortSignal(signal, file === STDIN ? process.stdin : createReadStream(file));
+  try {
+    const { format, source } =
+      choice.format === undefined
+        ? await recognise(opened, shown)
+        : { format: choice.format, source: opened as AsyncIterable<Buffer> };
+    return await READERS[format].read(store, source, {
+      ...{ file: shown, name, signal, importer: ownImporter() },
+      onFrame: progress.advance,
+      onNote: (text) => process.stderr.write(`tapedeck: ${shown}: ${text}\n`),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    throw new TapedeckError('usage', `${shown} cannot be read: ${error.message}.`, { cause: error });
+  } finally {
+    progress.end();
+  }
+}
+
+function ownImporter() {
+  return {
+    host: hostname(),
+    pid: process.pid,
+    processStarted: processStarted(process.pid),
+    tapedeck: VERSION,
+  };
+}

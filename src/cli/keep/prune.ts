@@ -1,0 +1,192 @@
+import type { Argv, CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { departureLine, prunedLine, pruneTable } from '../../inspect/view/prune.ts';
+import { formatCount, formatSize, lookOf } from '../../inspect/view/text.ts';
+import { openForReading, openStore, type Store, storePath } from '../../store/file/open.ts';
+import { openIndexed } from '../../store/keep/catch-up.ts';
+import { type Pruned, planPrune, prune, type Selection } from '../../store/keep/prune.ts';
+import { candidates, isOpen, type Plan } from '../../store/keep/retention.ts';
+import { bytesOnDisk } from '../../store/keep/scrub.ts';
+import { findSession } from '../../store/read/sessions.ts';
+import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
+import { createProgress, NOTICES, sayFinished, withLineEnds, writeOutput } from '../output.ts';
+import { checkRetention, type RawRetention, RETENTION_OPTIONS } from '../sizes.ts';
+
+type Options = RawRetention & {
+  sessions: string[];
+  db: string | undefined;
+  filter: string | undefined;
+  keep: string | undefined;
+  'dry-run': boolean;
+  vacuum: boolean;
+  json: boolean;
+};
+
+export const pruneCommand: CommandModule<object, Options> = {
+  command: 'prune [sessions..]',
+  describe: 'Delete sessions for good: old ones, the oldest ones, or those named',
+  builder: (args: Argv) =>
+    args
+      .usage(
+        '$0 prune [limits]\n$0 prune <session…>\n\nDeletes whole sessions, never one that is being recorded, and gives their space back.\nNothing of them is left in the store’s files. It does not ask.',
+      )
+      .positional('sessions', {
+        type: 'string',
+        array: true,
+        default: [],
+        describe: 'Ids, beginnings of ids, or names, in place of limits',
+      })
+      .options({
+        ...limitOptions(),
+        filter: {
+          ...FILTER_OPTION,
+          describe: 'Delete only sessions that have what this filter asks for; without a limit, all of them',
+        },
+        keep: { ...FILTER_OPTION, describe: 'Keep sessions that have what this filter asks for' },
+        'dry-run': { type: 'boolean', default: false, describe: 'Show what would go, and delete nothing' },
+        vacuum: {
+          type: 'boolean',
+          default: false,
+          describe:
+            'Rewrite the whole store, even if recorders have to wait for it; takes its size on disk again, twice',
+        },
+        db: DB_OPTION,
+        json: JSON_OPTION,
+      })
+      .example('$0 prune --older-than 30d --dry-run', 'What would go')
+      .example('$0 prune --older-than 30d --max-size 2gb --keep-errors', 'For a nightly job')
+      .example(
+        "$0 prune --older-than 7d --filter server=search --keep 'tool=pay or dur>10s'",
+        'The old sessions of one server, but for those that matter',
+      )
+      .example('$0 prune 4f2a staging', 'Two sessions, by id and by name') as Argv<Options>,
+  async handler(argv) {
+    const path = storePath(argv.db);
+    // A store that is not there is not made by this command. And what is not indexed yet may hold errors, or what a filter asks for.
+    const needsIndex = argv['keep-errors'] || argv.filter !== undefined || argv.keep !== undefined;
+    (needsIndex ? openIndexed(path, NOTICES) : openForReading(path)).close();
+    const isDry = argv['dry-run'];
+    const store = isDry ? openForReading(path) : openStore(path, { isPatient: true });
+    try {
+      const selection = await select(store, argv);
+      if (isDry) await writePlan(planPrune(store, selection), bytesOnDisk(store), argv.json);
+      else await writePruned(pruneNow(store, selection, argv.vacuum), argv.json);
+    } finally {
+      store.close();
+    }
+  },
+};
+
+function pruneNow(store: Store, selection: Selection, isForced: boolean): Pruned {
+  const progress = createProgress('redacted', null);
+  const pruned = prune(store, selection, isForced, progress.advance);
+  progress.end();
+  sayFinished(pruned.redacted);
+  return pruned;
+}
+
+/** Given twice, the last one counts, as for every other option. */
+function limitOptions() {
+  const coerce = (value: unknown) => (Array.isArray(value) ? value.at(-1) : value);
+  return Object.fromEntries(
+    Object.entries(RETENTION_OPTIONS).map(([name, option]) => [
+      name,
+      { ...option, requiresArg: option.type === 'string', coerce },
+    ]),
+  );
+}
+
+async function select(store: Store, options: Options): Promise<Selection> {
+  const { sessions, vacuum, filter, keep, ...raw } = options;
+  const limits = checkRetention(raw);
+  const isChosen = limits !== null || filter !== undefined;
+  if (sessions.length > 0 && (isChosen || keep !== undefined)) {
+    throw new TapedeckError(
+      'usage',
+      'Expected either sessions or limits and filters, got both. Prune twice instead.',
+    );
+  }
+  if (keep !== undefined && !isChosen) {
+    throw new TapedeckError(
+      'usage',
+      "`--keep` goes with a limit or with `--filter`. Example: --older-than 30d --keep 'status~error'",
+    );
+  }
+  if (!isChosen && sessions.length === 0 && !vacuum) {
+    throw new TapedeckError(
+      'usage',
+      'Expected what to delete: a limit or sessions. Examples: tapedeck prune --older-than 30d --dry-run; tapedeck prune --max-size 2gb; tapedeck prune 4f2a',
+    );
+  }
+  const mayGo = filter === undefined && keep === undefined ? null : await filtered(store, filter, keep);
+  if (limits !== null) return { limits, mayGo };
+  if (mayGo !== null) return { named: mayGo, reason: 'filter' };
+  return { named: new Set(sessions.map((reference) => closedSession(store, reference))), reason: 'named' };
+}
+
+/** Those that have ended by now: what still passes in others might be what is to be kept. */
+async function filtered(
+  store: Store,
+  filter: string | undefined,
+  keep: string | undefined,
+): Promise<ReadonlySet<number>> {
+  const { eachSessionWith } = await import('../../inspect/filter/sql.ts');
+  const now = Date.now() * 1000;
+  const ended = candidates(store).filter((session) => !isOpen(session, now));
+  const numbersWith = async (text: string | undefined) => {
+    const parsed = await readFilter(text);
+    return parsed && new Set([...eachSessionWith(store, parsed)].map(({ number }) => number));
+  };
+  const chosen = await numbersWith(filter);
+  const kept = await numbersWith(keep);
+  const numbers = ended.map(({ number }) => number);
+  return new Set(numbers.filter((number) => chosen?.has(number) !== false && kept?.has(number) !== true));
+}
+
+function closedSession(store: Store, reference: string): number {
+  const { number, id } = findSession(store, reference);
+  const session = candidates(store).find((candidate) => candidate.number === number);
+  if (session !== undefined && isOpen(session, Date.now() * 1000)) {
+    throw new TapedeckError(
+      'usage',
+      `Session ${id} is being recorded, and cannot be deleted before it has ended. See: tapedeck list`,
+    );
+  }
+  return number;
+}
+
+async function writePlan({ departures, excessBytes }: Plan, bytes: number, json: boolean): Promise<void> {
+  if (json) {
+    await writeOutput(withLineEnds(departures.map(departureLine)));
+    return;
+  }
+  const sum = departures.reduce((total, one) => total + one.bytes, 0);
+  const told =
+    departures.length === 0
+      ? `Nothing would be deleted of ${formatSize(bytes)}.`
+      : `${formatCount(departures.length, 'session')} would be deleted, about ${formatSize(sum)} of ${formatSize(bytes)}. Nothing was changed.`;
+  await writeOutput(withLineEnds([...table(departures), told]));
+  sayExcess(excessBytes);
+}
+
+async function writePruned(pruned: Pruned, json: boolean): Promise<void> {
+  const { departures, bytesBefore, bytesAfter, remains, excessBytes } = pruned;
+  const told = `${formatCount(departures.length, 'session')} deleted, ${formatSize(Math.max(0, bytesBefore - bytesAfter))} given back: the store takes ${formatSize(bytesAfter)}.`;
+  const lines = json ? [...departures.map(departureLine), prunedLine(pruned)] : [...table(departures), told];
+  await writeOutput(withLineEnds(lines));
+  for (const remain of remains) process.stderr.write(`tapedeck: ${remain}\n`);
+  sayExcess(excessBytes);
+}
+
+function table(departures: Pruned['departures']): Iterable<string> {
+  if (departures.length === 0) return [];
+  return pruneTable(departures, Date.now() * 1000, lookOf(process.stdout));
+}
+
+function sayExcess(bytes: number): void {
+  if (bytes > 0) {
+    process.stderr.write(
+      `tapedeck: ${formatSize(bytes)} stay above --max-size: sessions that are open, or not to be deleted, have them\n`,
+    );
+  }
+}

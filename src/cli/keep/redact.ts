@@ -1,0 +1,120 @@
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { formatCount } from '../../inspect/view/text.ts';
+import { type RedactionProfile, readProfile } from '../../protocol/redact/profile.ts';
+import { openForReading, openStore, type Store, storePath } from '../../store/file/open.ts';
+import { createTurn, type Turn, waitForTurn } from '../../store/file/turn.ts';
+import {
+  countSecrets,
+  finishMaskings,
+  type RedactionCounts,
+  redactSession,
+} from '../../store/keep/redact.ts';
+import { scrubStore } from '../../store/keep/scrub.ts';
+import { findSession, type SessionRow, stateOf } from '../../store/read/sessions.ts';
+import { DB_OPTION, JSON_OPTION } from '../options.ts';
+import { createProgress, type Progress, sayFinished } from '../output.ts';
+import { PATH_OPTION, REDACTION_OPTIONS } from './redaction-options.ts';
+
+type Options = {
+  session: string;
+  db: string | undefined;
+  json: boolean;
+  'dry-run': boolean;
+  'no-redact-rule': string[];
+  'redact-rule': string[];
+  redact: string[];
+};
+
+export const redactCommand: CommandModule<object, Options> = {
+  command: 'redact <session>',
+  describe: 'Mask the secrets of a recorded session, for good',
+  builder: (args) =>
+    args
+      .positional('session', {
+        type: 'string',
+        demandOption: true,
+        describe: 'An id, the beginning of one, a name, or latest',
+      })
+      .options({
+        db: DB_OPTION,
+        json: JSON_OPTION,
+        'dry-run': { type: 'boolean', default: false, describe: 'Change nothing; say what would be masked' },
+        ...REDACTION_OPTIONS,
+        redact: PATH_OPTION,
+      })
+      .example('$0 redact latest --dry-run', 'How many secrets would be masked, by rule')
+      .example('$0 redact staging', 'Mask what the rules find')
+      .example("$0 redact 4f --redact '$..card'", 'Mask the values of a member too')
+      .epilog(
+        'What is masked is overwritten: no file of the store has it afterwards. Exits with 1 where something of it may be left, and says where.',
+      ) as never,
+  handler({ session: reference, db, json, 'dry-run': isDry, ...given }) {
+    const profile = readProfile(given['no-redact-rule'], given['redact-rule'], given.redact);
+    const path = storePath(db);
+    // Opened for reading first: a store that is not there must not be made by this command.
+    openForReading(path).close();
+    const store = openStore(path, { isPatient: true });
+    try {
+      const session = findSession(store, reference);
+      if (stateOf(session) === 'open' && !isDry) throw stillOpen(session.id);
+      const progress = createProgress(isDry ? 'searched' : 'redacted', session.frames);
+      const { counts, remains } = isDry
+        ? { counts: countSecrets(store, session.number, profile, progress.advance), remains: [] }
+        : mask(store, session, profile, progress);
+      progress.end();
+      process.stdout.write(json ? `${countsJson(session.id, counts, isDry)}\n` : countsText(counts, isDry));
+      for (const remain of remains) process.stderr.write(`tapedeck: ${remain}\n`);
+      if (remains.length > 0) process.exitCode = 1;
+    } finally {
+      store.close();
+    }
+  },
+};
+
+/** What others were interrupted in is finished first. Gives what of the old bytes could not be erased, too. */
+function mask(
+  store: Store,
+  { number }: SessionRow,
+  profile: RedactionProfile,
+  progress: Progress,
+): { counts: RedactionCounts; remains: string[] } {
+  const turn = createTurn(store);
+  waitForTurn(turn);
+  try {
+    finishInterrupted(store, turn);
+    const counts = redactSession(store, number, profile, turn, progress.advance);
+    return { counts, remains: scrubStore(store).remains };
+  } finally {
+    turn.end();
+  }
+}
+
+function finishInterrupted(store: Store, turn: Turn): void {
+  const progress = createProgress('redacted', null);
+  const sessions = finishMaskings(store, turn, progress.advance);
+  progress.end();
+  sayFinished(sessions);
+}
+
+function stillOpen(id: string): TapedeckError {
+  return new TapedeckError(
+    'usage',
+    `Session ${id} is still being recorded. Redact it when it has ended. See: tapedeck list`,
+  );
+}
+
+function countsJson(session: string, { frames, heads, fields }: RedactionCounts, isDry: boolean): string {
+  return JSON.stringify({ session, dryRun: isDry, frames: Object.fromEntries(frames), heads, fields });
+}
+
+function countsText({ frames, heads, fields }: RedactionCounts, isDry: boolean): string {
+  const verb = isDry ? 'would be masked' : 'masked';
+  const lines = [...frames]
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([rule, count]) => `${rule.padEnd(20)}${verb} in ${formatCount(count, 'frame')}`);
+  if (heads > 0) lines.push(`${'heads'.padEnd(20)}${verb} of ${formatCount(heads, 'HTTP exchange')}`);
+  if (fields > 0) lines.push(`${'session'.padEnd(20)}${verb} in ${formatCount(fields, 'field')}`);
+  if (lines.length === 0) lines.push('nothing to mask');
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,142 @@
+import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { type Finding, lineFindings, sessionFindings } from '../../inspect/secrets.ts';
+import { formatCount } from '../../inspect/view/text.ts';
+import { PLACE_RULES, readProfile } from '../../protocol/redact/profile.ts';
+import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
+import { SHAPE_RULES } from '../../protocol/redact/shapes.ts';
+import { escapeText } from '../../protocol/text.ts';
+import { openForReading, storePath } from '../../store/file/open.ts';
+import { eachSession, findSession } from '../../store/read/sessions.ts';
+import { DB_OPTION, JSON_OPTION } from '../options.ts';
+import { REDACTION_OPTIONS } from './redaction-options.ts';
+
+type Options = {
+  what: string[];
+  db: string | undefined;
+  json: boolean;
+  rules: boolean;
+  'no-redact-rule': string[];
+  'redact-rule': string[];
+};
+
+const FOUND = 1;
+
+export const scanCommand: CommandModule<object, Options> = {
+  command: 'scan [what..]',
+  describe: 'Look for secrets in recordings',
+  builder: (args) =>
+    args
+      .positional('what', {
+        type: 'string',
+        array: true,
+        default: [],
+        describe: 'Sessions, files, or folders with .ndjson files; all sessions of the store without it',
+      })
+      .options({
+        db: DB_OPTION,
+        json: JSON_OPTION,
+        ...REDACTION_OPTIONS,
+        rules: { type: 'boolean', default: false, describe: 'List the rules instead' },
+      })
+      .example('$0 scan', 'All that is in the store')
+      .example('$0 scan recordings/ test/staging.ndjson', 'Text recordings, before they are committed')
+      .example('$0 scan --rules', 'What is looked for')
+      .epilog('Exits with 0 if nothing was found, with 1 if something was. No secret is printed.') as never,
+  async handler({ what, db, json, rules, ...profile }) {
+    // A reader that leaves early is no reason to say nothing of what was found.
+    process.stdout.on('error', () => {});
+    if (rules) {
+      listRules(json);
+      return;
+    }
+    const without = profile['no-redact-rule'];
+    // No placeholder is made: what they would be does not matter.
+    const redactor = createRedactor(readProfile(without, profile['redact-rule'], []), () => '0'.repeat(12));
+    const files = what.flatMap(filesOf);
+    const sessions = what.filter((one) => !isFile(one));
+    let count = 0;
+    const show = (finding: Finding) => {
+      count += 1;
+      process.stdout.write(json ? `${JSON.stringify(dataOf(finding))}\n` : `${textOf(finding)}\n`);
+    };
+    for (const file of files) await scanFile(file, redactor, show);
+    const searched = what.length === 0 || sessions.length > 0 ? scanStore(db, sessions, redactor, show) : 0;
+    sayResult(count, searched, files.length);
+    process.exitCode = count > 0 ? FOUND : 0;
+  },
+};
+
+function isFile(what: string): boolean {
+  return what.endsWith('.ndjson') || what.includes('/') || existsSync(what);
+}
+
+/** A file is searched whatever it is called; in a folder, text recordings are. */
+function filesOf(what: string): string[] {
+  if (!isFile(what)) return [];
+  if (!existsSync(what))
+    throw new TapedeckError('usage', `Expected a file or folder, but there is no ${what}.`);
+  if (!statSync(what).isDirectory()) return [what];
+  const names = readdirSync(what, { recursive: true, encoding: 'utf8' });
+  return names
+    .filter((name) => name.endsWith('.ndjson') && !name.includes('node_modules'))
+    .map((name) => join(what, name));
+}
+
+async function scanFile(file: string, redactor: Redactor, show: (finding: Finding) => void): Promise<void> {
+  let number = 0;
+  const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY });
+  for await (const line of lines) {
+    number += 1;
+    for (const finding of lineFindings(file, number, Buffer.from(line), redactor)) show(finding);
+  }
+}
+
+function scanStore(
+  db: string | undefined,
+  references: readonly string[],
+  redactor: Redactor,
+  show: (finding: Finding) => void,
+): number {
+  const store = openForReading(storePath(db));
+  const sessions =
+    references.length === 0 ? [...eachSession(store)] : references.map((one) => findSession(store, one));
+  for (const session of sessions)
+    for (const finding of sessionFindings(store, session, redactor)) show(finding);
+  store.close();
+  return sessions.length;
+}
+
+function dataOf({ where, place, rule }: Finding): object {
+  return { ...where, place, rule };
+}
+
+function textOf({ where, place, rule }: Finding): string {
+  const at = 'file' in where ? `${where.file}:${where.line}` : sessionPlace(where);
+  return escapeText([at, place || '(the whole)', rule].join('  '));
+}
+
+function sessionPlace(where: Exclude<Finding['where'], { file: string }>): string {
+  if ('seq' in where) return `${where.session}  frame ${where.seq}  ${where.channel}`;
+  return 'http' in where ? `${where.session}  #${where.http}` : where.session;
+}
+
+function sayResult(count: number, sessions: number, files: number): void {
+  const searched = [
+    ...(sessions > 0 ? [formatCount(sessions, 'session')] : []),
+    ...(files > 0 ? [formatCount(files, 'file')] : []),
+  ];
+  const where = searched.join(' and ') || 'nothing';
+  const found = count === 0 ? 'no secrets' : formatCount(count, 'secret');
+  const advice = count > 0 && sessions > 0 ? '; mask them with: tapedeck redact <session>' : '';
+  process.stderr.write(`tapedeck: ${found} found in ${where}${advice}\n`);
+}
+
+function listRules(json: boolean): void {
+  for (const { id, what } of [...PLACE_RULES, ...SHAPE_RULES]) {
+    process.stdout.write(json ? `${JSON.stringify({ id, what })}\n` : `${id.padEnd(20)}${what}\n`);
+  }
+}

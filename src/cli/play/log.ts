@@ -1,0 +1,160 @@
+/** What `replay` tells of a run: misses at once, what was added and withheld at the end, all of it in the report. */
+
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import { now } from '../../capture/clock.ts';
+import { TapedeckError } from '../../errors.ts';
+import type { RequestMessage } from '../../protocol/message/message.ts';
+import { escapeText } from '../../protocol/text.ts';
+import { type CallLog, type CallPart, callLine, createCallLog } from '../../replay/call-log.ts';
+import type { DeckEnd } from '../../replay/live/deck.ts';
+import type { Episode } from '../../replay/live/episode.ts';
+import type { Told } from '../../replay/match/compare.ts';
+import type { Refusal } from '../../replay/match/matching.ts';
+import { say } from '../listening.ts';
+
+export type ReplayLog = {
+  /** A request that was refused. */
+  miss(refusal: Refusal, request: RequestMessage): void;
+  /** What else did not go as it was recorded. */
+  notice(told: Told): void;
+  /** A call that was put to the live server. `withheld`: why it is not added. */
+  call(episode: Episode, withheld: string | null): void;
+  /** How many there were. */
+  misses(): number;
+  /** Says at the end what was added to `recording`, and what was not; nothing where nothing was asked live. */
+  list(recording: string, end: DeckEnd): void;
+  /** Throws `TapedeckError` `usage` where the report is not whole. */
+  end(): void;
+};
+
+/** So many calls are listed; the report has all. */
+const MAX_LISTED = 200;
+
+/** `isJson`: the report has one JSON object a line, for programs; else text, for people. */
+export function createReplayLog(file: string | undefined, isJson: boolean): ReplayLog {
+  const report = createReport(file);
+  const added: string[] = [];
+  const withheld: string[] = [];
+  let misses = 0;
+
+  return {
+    miss({ line, text, error }) {
+      misses += 1;
+      say(escapeText(line));
+      if (isJson) report.write(jsonLine({ type: 'miss', ...error }));
+      else report.write(`${misses === 1 ? '' : '\n'}${text.split('\n').map(escapeText).join('\n')}`);
+    },
+    notice({ line, text }) {
+      misses += 1;
+      say(escapeText(line));
+      if (isJson) report.write(jsonLine({ type: 'notice', line, text }));
+      else report.write(`${misses === 1 ? '' : '\n'}${text.split('\n').map(escapeText).join('\n')}`);
+    },
+    call(episode, why) {
+      const { asked, outcome, latencyMs, failure } = episode;
+      const type = why === null ? 'added' : 'withheld';
+      report.write(jsonLine({ type, ...asked, outcome, latencyMs, why: why ?? failure?.why ?? null }));
+      const target = asked?.target == null ? '' : ` ${JSON.stringify(asked.target)}`;
+      const latency = latencyMs === null ? '' : `, ${latencyMs.toFixed(2)} ms`;
+      const line = escapeText(
+        `${asked?.method}${target}: ${outcome}${latency}${why === null ? '' : `; ${why}`}`,
+      );
+      (why === null ? added : withheld).push(line);
+    },
+    misses: () => misses,
+    list(recording, end) {
+      if (end.added + end.withheld === 0) return;
+      const name = escapeText(recording);
+      const what = `${end.added} ${end.added === 1 ? 'call' : 'calls'}`;
+      if (end.isLeft) say(`${name} stays as it was, because not every call was answered`);
+      else say(`${what} added to ${name}`);
+      sayAll(end.isLeft ? 'not added' : 'added', added);
+      sayAll('withheld', withheld);
+      if (end.withheld > 0) say('--record-failures adds what was withheld, too');
+    },
+    end: report.end,
+  };
+}
+
+function sayAll(what: string, lines: readonly string[]): void {
+  for (const line of lines.slice(0, MAX_LISTED)) say(`${what}: ${line}`);
+  const more = lines.length - MAX_LISTED;
+  if (more > 0) say(`${what}: ${more} more, which a --report has`);
+}
+
+function jsonLine(value: object): string {
+  return `${JSON.stringify(value)}\n`;
+}
+
+/** Everything is in the file at once, whatever becomes of this process. */
+function createReport(path: string | undefined) {
+  const file = path === undefined ? null : openReport(path);
+  let failed: unknown = null;
+  return {
+    write(text: string): void {
+      if (file === null || failed !== null) return;
+      try {
+        writeSync(file, text);
+      } catch (error) {
+        failed = error;
+      }
+    },
+    end(): void {
+      if (file !== null) closeSync(file);
+      if (failed !== null) throw cannotReport(failed);
+    },
+  };
+}
+
+function openReport(path: string): number {
+  try {
+    return openSync(path, 'w');
+  } catch (error) {
+    throw cannotReport(error);
+  }
+}
+
+function cannotReport(error: unknown): TapedeckError {
+  return new TapedeckError('usage', `The report cannot be written: ${(error as Error).message}.`);
+}
+
+/** `replay --calls FILE`: what was called, for whoever tests the client. Many processes may share the file. */
+
+/** Throws `TapedeckError` `usage` for a file that cannot be written, at the end too. */
+export function openCallsFile(path: string | undefined): CallLog & { end(): void } {
+  if (path === undefined) return { onMatch() {}, onRefusal() {}, watch: (mock) => mock, end() {} };
+  const file = openForAppending(path);
+  const name = `${process.pid}-${randomBytes(4).toString('hex')}`;
+  let failed: unknown = null;
+
+  /** At once: whoever has seen an answer finds its call in the file. */
+  function write(part: CallPart): void {
+    if (failed !== null) return;
+    try {
+      writeFileSync(file, `${callLine(part)}\n`);
+    } catch (error) {
+      failed = error;
+    }
+  }
+
+  return {
+    ...createCallLog(name, now, write),
+    end() {
+      closeSync(file);
+      if (failed !== null) throw cannotWrite(failed);
+    },
+  };
+}
+
+function openForAppending(path: string): number {
+  try {
+    return openSync(path, 'a', 0o600);
+  } catch (error) {
+    throw cannotWrite(error);
+  }
+}
+
+function cannotWrite(error: unknown): TapedeckError {
+  return new TapedeckError('usage', `The calls cannot be written: ${(error as Error).message}.`);
+}

@@ -1,0 +1,338 @@
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { type DeckEnd, MODES, type Mode, planMode } from '../../replay/live/deck.ts';
+import { createMatching } from '../../replay/match/matching.ts';
+import type { Repeat } from '../../replay/match/repeat.ts';
+import { createMock, type Mock, type Speed } from '../../replay/mock.ts';
+import { joinRecordings } from '../../replay/recording/joined.ts';
+import { openRecording, type Recording } from '../../replay/recording/recording.ts';
+import { createStdioMock } from '../../replay/serve/stdio.ts';
+import { type LiveTarget, openPlayback, type Playback } from '../../sources/playback.ts';
+import type { Source } from '../../sources/source.ts';
+import {
+  cannotListen,
+  type Listen,
+  onStopSignals,
+  readListen,
+  say,
+  warnBeyondLoopback,
+} from '../listening.ts';
+import { DB_OPTION } from '../options.ts';
+import { isHttpUrl } from '../record/http-options.ts';
+import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
+import { createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
+import { openSource, RECORDING } from './source.ts';
+import { checkSuggestOptions, SUGGEST_OPTIONS, suggestIgnore } from './suggest.ts';
+
+type Options = ModeOptions & {
+  repeat: Repeat;
+  ignore: string[];
+  'ignore-tool': string[];
+  speed: string;
+  report: string | undefined;
+  calls: string | undefined;
+  'fail-on-miss': boolean;
+  listen: string | undefined;
+  'allow-host': string[];
+  'allow-origin': string[];
+  'suggest-ignore': string | undefined;
+  json: boolean;
+};
+
+const FOUND_SOMETHING = 1;
+
+const NO_SERVER = 2;
+
+export const replayCommand: CommandModule<object, Options> = {
+  command: 'replay <recording...>',
+  describe: 'Answer a client as the recorded server did',
+  builder: (args) =>
+    args
+      .usage(
+        '$0 replay <recording…> [options]\n$0 replay <recording> --mode <mode> [options] -- <command> [args…]\n$0 replay <recording> --mode <mode> [options] <url>\n\nAnswers a client as the recorded server did. By its mode it asks a live server what the recording\ndoes not have, and adds the answers:\n  none          never reach a server; what was not recorded is an error\n  once          record everything if there is no such recording yet; else as none\n  new_episodes  play what is recorded, ask live for the rest, and add that\n  all           record everything anew, in place of what is there',
+      )
+      .positional('recording', {
+        ...RECORDING,
+        array: true,
+        describe: `${RECORDING.describe}; several are replayed as one; behind it the live server’s URL`,
+      })
+      .options({
+        db: DB_OPTION,
+        mode: {
+          choices: MODES,
+          default: 'none' as const,
+          describe: 'When a live server is asked, and its answers are added to the recording',
+          requiresArg: true,
+        },
+        'record-failures': {
+          type: 'boolean',
+          default: false,
+          describe:
+            'Add calls too that the live server did not answer by itself: it died, was slow, was not there',
+        },
+        timeout: {
+          type: 'number',
+          default: 300,
+          describe: 'How many seconds a live call may take without a sign of life',
+          requiresArg: true,
+        },
+        header: HEADER_OPTION,
+        repeat: {
+          choices: ['error', 'last', 'cycle'] as const,
+          default: 'error' as Repeat,
+          describe: 'What a call gets that comes more often than it was recorded',
+        },
+        ignore: {
+          type: 'string',
+          array: true,
+          default: [],
+          requiresArg: true,
+          describe: 'A JSON path in the params that does not count, such as $.arguments.now; may be repeated',
+        },
+        'ignore-tool': {
+          type: 'string',
+          array: true,
+          default: [],
+          requiresArg: true,
+          describe: 'The same for one tool, in its arguments: name:$.path; may be repeated',
+        },
+        speed: {
+          type: 'string',
+          default: 'fast',
+          describe: 'fast, recorded, or how many times as fast as recorded',
+          requiresArg: true,
+        },
+        listen: {
+          type: 'string',
+          describe: 'Answer over HTTP at host:port (port 0 takes a free one), not over stdio',
+          requiresArg: true,
+        },
+        'allow-host': {
+          type: 'string',
+          array: true,
+          default: [],
+          requiresArg: true,
+          describe: 'With --listen: a Host that clients may call it by, besides loopback; may be repeated',
+        },
+        'allow-origin': {
+          type: 'string',
+          array: true,
+          default: [],
+          requiresArg: true,
+          describe: 'With --listen: an Origin whose pages may call it; may be repeated',
+        },
+        report: {
+          type: 'string',
+          describe:
+            'Write every miss, other answer and malformed input, whole, into this file; with another mode than none, also what was added, as JSON lines',
+          requiresArg: true,
+        },
+        calls: {
+          type: 'string',
+          describe: 'Append every call, and what became of it, to this file, one JSON object a line',
+          requiresArg: true,
+        },
+        'fail-on-miss': {
+          type: 'boolean',
+          default: false,
+          describe: 'Exit with 1 when there was any of these, answered live or not',
+        },
+        ...SUGGEST_OPTIONS,
+      })
+      .example('$0 replay demo', 'In a client’s config, in place of the server’s command')
+      .example('$0 replay recordings/search.ndjson', 'A text recording, as it stands in a repository')
+      .example('$0 replay monday tuesday', 'What was recorded in both, as one recording')
+      .example('$0 replay demo --listen 127.0.0.1:0', 'Over HTTP, whatever the recording’s own transport was')
+      .example('$0 replay demo --ignore-tool search:$.now --fail-on-miss', 'In a test')
+      .example('$0 replay monday --suggest-ignore tuesday', 'What differs from run to run, as options')
+      .example(
+        '$0 replay test/search.ndjson --mode once -- ./server',
+        'Record at the first run, replay at all others',
+      )
+      .example(
+        '$0 replay demo --mode new_episodes https://api.example.com/mcp',
+        'Add what the recording lacks',
+      )
+      .epilog(
+        'Without --mode no server is started or reached. Exits with 1 after a miss with --fail-on-miss, or where --mode all could not replace the recording; with 2 where the live server never answered, or the recording cannot be written.',
+      ) as never,
+  async handler(words) {
+    const argv = withTarget(words);
+    checkOptions(argv);
+    if (argv['suggest-ignore'] !== undefined) {
+      readTarget(argv);
+      await suggestIgnore(argv, argv['suggest-ignore']);
+      return;
+    }
+    const calls = openCallsFile(argv.calls);
+    const replayLog = createReplayLog(argv.report, argv.mode !== 'none');
+    const log: ReplayLog = {
+      ...replayLog,
+      miss(refusal, request) {
+        replayLog.miss(refusal, request);
+        calls.onRefusal(refusal, request);
+      },
+    };
+    const { recording, live, plan, finish, close } = await openDeck(argv, log);
+    const matching = createMatching(recording, {
+      repeat: argv.repeat,
+      ignore: argv.ignore,
+      ignoreTool: argv['ignore-tool'],
+    });
+    const speed = readSpeed(argv.speed);
+    const { onMatch } = calls;
+    const mock = calls.watch(
+      createMock({ recording, matching, speed, onMatch, onRefusal: log.miss, onNotice: log.notice, live }),
+    );
+    // Until here a signal ends the process at once, however large the recording is.
+    const stopped = new Promise<void>((resolve) => onStopSignals(() => resolve()));
+    if (argv.listen === undefined) await serveStdio(mock, stopped);
+    else await serveHttp(recording, mock, readListen(argv.listen), argv, stopped);
+    mock.end();
+    if (plan.plays) sayUnplayed(recording, matching.unplayed());
+    const finished = finish?.().finally(close);
+    // Who has sent a signal may not wait for a server that does not end by itself.
+    void stopped.then(() => live?.close());
+    const end = (await finished) ?? null;
+    if (end === null) close();
+    else log.list(argv.recording.join(' '), end);
+    log.end();
+    calls.end();
+    // What was played and did not have it is a miss, whoever answered it in the end.
+    const misses = log.misses() + (plan.plays && end !== null ? end.added + end.withheld : 0);
+    process.exitCode = codeOf(end) || (argv['fail-on-miss'] && misses > 0 ? FOUND_SOMETHING : 0);
+  },
+};
+
+function codeOf(end: DeckEnd | null): number {
+  if (end === null) return 0;
+  if (!end.hasServer) return NO_SERVER;
+  return end.isLeft && end.failed > 0 ? FOUND_SOMETHING : 0;
+}
+
+function checkOptions(argv: Options): void {
+  checkSuggestOptions(argv);
+  for (const name of ['allow-host', 'allow-origin'] as const) {
+    if (argv.listen === undefined && argv[name].length > 0)
+      throw new TapedeckError('usage', `Expected \`--listen\` with \`--${name}\`: stdio has no such thing.`);
+  }
+}
+
+/** A URL behind the recordings is the live server's. */
+function withTarget(argv: Options): Options {
+  const last = argv.recording.at(-1) ?? '';
+  return isHttpUrl(last) ? { ...argv, recording: argv.recording.slice(0, -1), url: last } : argv;
+}
+
+/** Runs until the client has closed its end and has its answers, takes no more, or until it is stopped by a signal. */
+async function serveStdio(mock: Mock, stopped: Promise<void>): Promise<void> {
+  const { feed, end } = createStdioMock(mock, (line) => void process.stdout.write(line));
+  const ended = new Promise<void>((resolve) => {
+    process.stdin.on('data', feed);
+    process.stdin.on('end', resolve);
+    process.stdin.on('error', () => resolve());
+  });
+  const answered = ended.then(() => {
+    end();
+    return mock.idle();
+  });
+  const left = new Promise<void>((resolve) => {
+    process.stdout.on('error', () => resolve());
+  });
+  await Promise.race([answered, left, stopped]);
+  // It would keep this process alive.
+  process.stdin.destroy();
+}
+
+/** Runs until it is stopped by a signal. */
+async function serveHttp(
+  recording: Recording,
+  mock: Mock,
+  listen: Listen,
+  argv: Options,
+  stopped: Promise<void>,
+): Promise<void> {
+  const allow = { allowHosts: argv['allow-host'], allowOrigins: argv['allow-origin'] };
+  const { createHttpMock } = await import('../../replay/serve/http.ts');
+  const server = await createHttpMock({ recording, mock, listen, ...allow }).catch((error) => {
+    throw cannotListen(listen, error);
+  });
+  warnBeyondLoopback(listen, 'call it');
+  say(`listening on ${server.url.href}; put this URL into the client’s config in place of the server’s`);
+  await stopped;
+  await server.stop();
+}
+
+function sayUnplayed({ script }: Recording, unplayed: readonly number[]): void {
+  if (unplayed.length > 0) say(`${unplayed.length} of ${script.size} recorded calls were never asked for`);
+}
+
+function readSpeed(text: string): Speed {
+  if (text === 'fast') return 'fast';
+  const factor = text === 'recorded' ? 1 : Number(text);
+  if (Number.isFinite(factor) && factor > 0) return factor;
+  throw new TapedeckError(
+    'usage',
+    `Expected fast, recorded or a number above 0 after \`--speed\`, got \`${text}\`.`,
+  );
+}
+
+/** What `replay` plays, by its mode. */
+
+export type ModeOptions = {
+  /** Several only where nothing is added. */
+  recording: string[];
+  db: string | undefined;
+  mode: Mode;
+  url: string | undefined;
+  header: string[];
+  timeout: number;
+  'record-failures': boolean;
+};
+
+const EXAMPLE = 'tapedeck replay demo --mode new_episodes';
+
+/** Throws `TapedeckError` for a recording or a server that cannot be used so. */
+export async function openDeck(argv: ModeOptions, log: ReplayLog): Promise<Playback> {
+  const { recording: recordings, db, mode } = argv;
+  const [recording, ...others] = recordings;
+  if (recording === undefined)
+    throw new TapedeckError('usage', 'Expected a recording, got none. See: tapedeck replay --help');
+  if (others.length > 0) return openJoined(argv);
+  return openPlayback({
+    ...{ recording, db, mode },
+    openSource: () => openSource(recording, db),
+    server: readTarget(argv),
+    timeoutMs: readTimeout(argv.timeout),
+    keepsFailures: argv['record-failures'],
+    onCall: log.call,
+    onRefusal: log.miss,
+  });
+}
+
+/** Several recordings are one that nothing can be added to. */
+async function openJoined(argv: ModeOptions): Promise<Playback> {
+  readTarget(argv);
+  if (argv.mode !== 'none')
+    throw new TapedeckError('usage', `Expected one recording with \`--mode ${argv.mode}\`, got several.`);
+  const sources: Source[] = [];
+  for (const name of argv.recording) sources.push(await openSource(name, argv.db));
+  const recording = joinRecordings(
+    sources.map(({ store, session, keyStores }) => openRecording(store, session, keyStores)),
+  );
+  const close = () => {
+    for (const source of sources) source.close();
+  };
+  return { recording, plan: planMode('none', true), live: undefined, finish: null, close };
+}
+
+/** Null in a mode that reaches no server. Throws `TapedeckError` `usage` where one is given all the same. */
+export function readTarget(argv: ModeOptions): LiveTarget | null {
+  if (argv.mode !== 'none') return readLiveServer(argv, EXAMPLE);
+  const isGiven = argv.url !== undefined || commandOf(argv).length > 0 || argv.header.length > 0;
+  if (!isGiven) return null;
+  throw new TapedeckError(
+    'usage',
+    'Expected no live server, because `--mode none` never reaches one. Leave it out, or choose what it is for: --mode new_episodes, once or all.',
+  );
+}

@@ -1,0 +1,188 @@
+/** What verification found, for people and for programs. Whatever was recorded or came live is escaped. */
+
+import { type JunitCase, junitText } from '../../inspect/view/junit.ts';
+import { clip } from '../../inspect/view/text.ts';
+import { type Difference, jsonPointer } from '../../protocol/json/diff.ts';
+import { escapeText } from '../../protocol/text.ts';
+import type { Checked } from '../../replay/verify/checked.ts';
+import type { ToolChange } from '../../replay/verify/offers.ts';
+import type { Verification } from '../../replay/verify/run.ts';
+import { VERSION } from '../../version.ts';
+
+const MAX_DIFFERENCES = 10;
+
+const MAX_VALUE = 100;
+
+const SIGN = { equal: 'equal  ', drift: 'DRIFT  ', skipped: 'skipped', 'not compared': '-      ' } as const;
+
+export type Summary = {
+  equal: number;
+  drift: number;
+  skipped: number;
+  notCompared: number;
+  toolsChanged: number;
+  breaking: number;
+  isEqual: boolean;
+};
+
+export function summaryOf({ checked, tools }: Verification): Summary {
+  const count = (verdict: Checked['verdict']) => checked.filter((check) => check.verdict === verdict).length;
+  const drift = count('drift');
+  return {
+    equal: count('equal'),
+    drift,
+    skipped: count('skipped'),
+    notCompared: count('not compared'),
+    toolsChanged: tools.length,
+    breaking: tools.filter(({ breaking }) => breaking.length > 0).length,
+    isEqual: drift === 0 && tools.length === 0,
+  };
+}
+
+export function nameOf({ method, target, askedBy }: Checked): string {
+  const name = target === null ? method : `${method} ${target}`;
+  const isQuestion = askedBy === 'server' && !isNews(method);
+  return isQuestion ? `asked by the server: ${name}` : name;
+}
+
+/** What a server says by itself is compared all together, not one by one. */
+function isNews(method: string): boolean {
+  return method.startsWith('notifications/');
+}
+
+export function checkedLines(check: Checked): string[] {
+  const why = check.why === null ? '' : `: ${check.why}`;
+  return [
+    `${SIGN[check.verdict]}  ${escapeText(nameOf(check) + why)}`,
+    ...differenceLines(check.differences, check.more),
+  ];
+}
+
+/** What the two sides of a difference are called. */
+export type SideNames = { from: string; to: string };
+
+const RECORDED_AND_LIVE: SideNames = { from: 'recorded', to: 'live' };
+
+export function differenceLines(
+  differences: readonly Difference[],
+  more = 0,
+  names: SideNames = RECORDED_AND_LIVE,
+): string[] {
+  const shown = differences.slice(0, MAX_DIFFERENCES);
+  const lines = shown.map((difference) => `           ${differenceText(difference, names)}`);
+  const rest = differences.length - shown.length + more;
+  return rest === 0 ? lines : [...lines, `           and ${rest} more`];
+}
+
+function differenceText({ change, path, from, to }: Difference, names: SideNames): string {
+  const sides = [
+    ...(from === null ? [] : [`${names.from} ${valueText(from)}`]),
+    ...(to === null ? [] : [`${names.to} ${valueText(to)}`]),
+  ];
+  return `${escapeText(jsonPointer(path)) || '(all of it)'} ${change}: ${sides.join(', ')}`;
+}
+
+function valueText(value: Buffer): string {
+  return clip(escapeText(value.toString('utf8', 0, MAX_VALUE * 4)), MAX_VALUE);
+}
+
+export function toolLines({ tool, change, breaking, differences }: ToolChange): string[] {
+  const kind = breaking.length > 0 ? 'breaking' : 'not breaking';
+  return [
+    `tool     ${escapeText(tool)} ${change}, ${kind}`,
+    ...breaking.map((why) => `           ${escapeText(why)}`),
+    ...differenceLines(differences),
+  ];
+}
+
+export function summaryLine(summary: Summary): string {
+  const { equal, drift, skipped, notCompared, toolsChanged, breaking, isEqual } = summary;
+  const parts = [`${equal} equal`, `${drift} drifted`];
+  if (skipped > 0) parts.push(`${skipped} skipped`);
+  if (notCompared > 0) parts.push(`${notCompared} not compared`);
+  if (toolsChanged > 0)
+    parts.push(`${toolsChanged} ${toolsChanged === 1 ? 'tool' : 'tools'} changed (${breaking} breaking)`);
+  return `${isEqual ? 'equal' : 'drift'}: ${parts.join(', ')}`;
+}
+
+export function checkedJson(check: Checked): string {
+  const { place, differences, more, recorded, live, ...rest } = check;
+  const said = isNews(check.method) ? { type: 'notifications' } : { type: 'exchange', recorded, live };
+  return JSON.stringify({
+    ...said,
+    seq: place?.seq ?? null,
+    ...rest,
+    differences: differences.map(differenceData),
+    moreDifferences: more,
+  });
+}
+
+export function toolJson({ differences, breaking, ...rest }: ToolChange): string {
+  const isBreaking = breaking.length > 0;
+  return JSON.stringify({
+    type: 'tool',
+    ...rest,
+    breaking: isBreaking,
+    reasons: breaking,
+    differences: differences.map(differenceData),
+  });
+}
+
+export function summaryJson(summary: Summary): string {
+  return JSON.stringify({ type: 'summary', ...summary });
+}
+
+/** Values as JSON text, so that no number loses digits; null where there is none. */
+function differenceData({ change, path, from, to }: Difference) {
+  const recorded = from === null ? null : from.toString();
+  return { change, pointer: jsonPointer(path), recorded, live: to === null ? null : to.toString() };
+}
+
+/** The reports of verification that other programs show: JUnit's XML, and Markdown for a pull request. */
+
+export function junitReport(name: string, { checked, tools }: Verification, at: number): string {
+  const cases = [...checked.map(checkedCase), ...tools.map(toolCase)];
+  const seconds = cases.reduce((sum, one) => sum + one.seconds, 0);
+  return junitText([{ name, at, seconds, cases }], VERSION);
+}
+
+function checkedCase(check: Checked, i: number): JunitCase {
+  const seconds = (check.milliseconds ?? 0) / 1000;
+  const head = { classname: 'exchange', name: `${i + 1}. ${nameOf(check)}`, seconds };
+  if (check.verdict === 'equal') return { ...head, outcome: { kind: 'passed' } };
+  const message = check.why ?? '';
+  if (isLeftOut(check)) return { ...head, outcome: { kind: 'skipped', text: message } };
+  const text = checkedLines(check).join('\n');
+  return { ...head, outcome: { kind: 'failed', type: check.verdict, message, text } };
+}
+
+function toolCase(change: ToolChange): JunitCase {
+  const message = `${change.change}, ${change.breaking.length > 0 ? 'breaking' : 'not breaking'}`;
+  const text = toolLines(change).join('\n');
+  const outcome = { kind: 'failed', type: change.change, message, text } as const;
+  return { classname: 'tool', name: change.tool, seconds: 0, outcome };
+}
+
+function isLeftOut({ verdict }: Checked): boolean {
+  return verdict === 'skipped' || verdict === 'not compared';
+}
+
+export function markdownText(name: string, verification: Verification): string {
+  const { checked, tools } = verification;
+  const drifted = checked.filter(({ verdict }) => verdict === 'drift');
+  const lines = [`## ${cell(name)}`, '', cell(summaryLine(summaryOf(verification))), ''];
+  if (checked.length > 0) {
+    lines.push('| | request | why |', '|---|---|---|');
+    for (const check of checked)
+      lines.push(`| ${check.verdict} | ${cell(nameOf(check))} | ${cell(check.why ?? '')} |`);
+    lines.push('');
+  }
+  for (const part of [...drifted.map(checkedLines), ...tools.map(toolLines)])
+    lines.push(...part.map((line) => `    ${line}`), '');
+  return `${lines.join('\n')}`;
+}
+
+/** Nothing in it is markup. */
+function cell(text: string): string {
+  return escapeText(text).replace(/[\\`*_[\]<>|#~&!]/g, '\\$&');
+}

@@ -1,0 +1,186 @@
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { escapeText } from '../../protocol/text.ts';
+import { readResultRules } from '../../replay/match/compare.ts';
+import { readIgnoreRules } from '../../replay/match/ignore.ts';
+import { isReadOnly, openRecording, type Recording } from '../../replay/recording/recording.ts';
+import type { Asked } from '../../replay/recording/topics.ts';
+import { NoServer, type Verification, type VerifyOptions, verify } from '../../replay/verify/run.ts';
+import type { Connect } from '../../talk/server.ts';
+import { onStopSignals } from '../listening.ts';
+import { DB_OPTION, JSON_OPTION } from '../options.ts';
+import { writeReport } from '../output.ts';
+import { HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
+import { openSource, RECORDING } from './source.ts';
+import {
+  checkedJson,
+  checkedLines,
+  junitReport,
+  markdownText,
+  summaryJson,
+  summaryLine,
+  summaryOf,
+  toolJson,
+  toolLines,
+} from './verify-report.ts';
+
+type Options = {
+  recording: string;
+  url: string | undefined;
+  db: string | undefined;
+  only: string[];
+  skip: string[];
+  'read-only': boolean;
+  ignore: string[];
+  'ignore-tool': string[];
+  'ignore-result': string[];
+  timeout: number;
+  header: string[];
+  json: boolean;
+  junit: string | undefined;
+  markdown: string | undefined;
+};
+
+const LIST = { type: 'string', array: true, default: [] as string[] } as const;
+
+export const verifyCommand: CommandModule<object, Options> = {
+  command: 'verify <recording> [url]',
+  describe: 'Play the client’s part against a live server, and compare its answers with the recorded ones',
+  builder: (args) =>
+    args
+      .usage(
+        '$0 verify <recording> [options] -- <command> [args…]\n$0 verify <recording> [options] <url>\n\nAsks a live server what the recorded client asked, in the same order, and compares what it answers.\nTool calls can have side effects: what the recorded client did is done again. --read-only,\n--only and --skip limit what is asked.',
+      )
+      .positional('recording', RECORDING)
+      .positional('url', {
+        type: 'string',
+        describe: 'A server’s URL (Streamable HTTP, or the older HTTP+SSE), instead of a command',
+      })
+      .options({
+        db: DB_OPTION,
+        'read-only': {
+          type: 'boolean',
+          default: false,
+          describe: 'Of tools call only those whose annotations say readOnlyHint',
+        },
+        only: { ...LIST, describe: 'Ask only this method or tool (and shake hands); may be repeated' },
+        skip: {
+          ...LIST,
+          describe: 'Do not ask this method or tool, or not compare this notification; may be repeated',
+        },
+        'ignore-result': {
+          ...LIST,
+          describe:
+            'A JSON path in the results that does not count; of one tool: name:$.path; may be repeated',
+        },
+        ignore: {
+          ...LIST,
+          describe:
+            'A JSON path in the params of what the server asks and says by itself that does not count; may be repeated',
+        },
+        'ignore-tool': {
+          ...LIST,
+          describe:
+            'An argument of a tool that does not count where its tools are compared: name:$.path; may be repeated',
+        },
+        timeout: {
+          type: 'number',
+          default: 60,
+          describe: 'How many seconds to wait for each answer',
+          requiresArg: true,
+        },
+        header: HEADER_OPTION,
+        json: JSON_OPTION,
+        junit: { type: 'string', describe: 'Write a JUnit report into this file', requiresArg: true },
+        markdown: { type: 'string', describe: 'Write a Markdown report into this file', requiresArg: true },
+      })
+      .example(
+        '$0 verify demo -- npx -y my-mcp-server',
+        'Does the new version answer as the recorded one did?',
+      )
+      .example('$0 verify recordings/search.ndjson https://api.example.com/mcp --read-only', 'Change nothing')
+      .example('$0 verify demo --ignore-result now:$.content --junit out.xml -- ./server', 'In CI')
+      .epilog('Exits with 0 if all is equal, 1 if not, 2 if it could not run.') as never,
+  async handler(argv) {
+    const connect = endedBySignals(readLiveServer(argv, 'tapedeck verify demo').connect);
+    const options = readOptions(argv);
+    // A reader that leaves early is no reason to stop half-way.
+    process.stdout.on('error', () => {});
+    const { store, session, keyStores, close } = await openSource(argv.recording, argv.db);
+    const recording = openRecording(store, session, keyStores);
+    checkNames(recording, [...argv.only, ...argv.skip.filter((name) => !isNews(name))]);
+    const at = Date.now();
+    const verification = await verify(recording, connect, options).catch((error) => {
+      throw error instanceof NoServer
+        ? new TapedeckError('usage', escapeText(error.message), { cause: error })
+        : error;
+    });
+    report(verification, argv, at);
+    close();
+    process.exitCode = summaryOf(verification).isEqual ? 0 : 1;
+  },
+};
+
+/** No server is left behind when we are stopped. */
+function endedBySignals(connect: Connect): Connect {
+  return (events) => {
+    const server = connect(events);
+    onStopSignals(() => void server.close().then(() => process.exit(2)));
+    return server;
+  };
+}
+
+function readOptions(argv: Options): VerifyOptions {
+  const { only, skip } = argv;
+  const isNamed = (names: readonly string[], { method, target }: Asked) =>
+    names.includes(method) || (method === 'tools/call' && target !== null && names.includes(target));
+  return {
+    ignore: readIgnoreRules(argv.ignore, argv['ignore-tool']),
+    resultRules: readResultRules(argv['ignore-result']),
+    timeoutMs: readTimeout(argv.timeout),
+    whySkipped(asked, recordedTools, liveTools) {
+      if (asked.method === 'initialize') return null;
+      if (only.length > 0 && !isNamed(only, asked)) return 'not in --only';
+      if (isNamed(skip, asked)) return 'in --skip';
+      if (!argv['read-only'] || asked.method !== 'tools/call') return null;
+      // What the live server says of a tool counts more than what was recorded.
+      const tool = liveTools.get(asked.target ?? '') ?? recordedTools.get(asked.target ?? '');
+      return isReadOnly(tool) ? null : 'not said to be read-only';
+    },
+    isNewsSkipped: (method) => skip.includes(method),
+    onChecked: (checked) => print(argv.json ? [checkedJson(checked)] : checkedLines(checked)),
+  };
+}
+
+function isNews(method: string): boolean {
+  return method.startsWith('notifications/');
+}
+
+/** A misspelt name would leave out everything, or nothing. */
+function checkNames({ script, load, read }: Recording, names: readonly string[]): void {
+  const known = new Set<string>();
+  for (let call = 0; call < script.size; call += 1) {
+    const message = read(load(script.placeOf(call)));
+    if (message?.kind !== 'request') continue;
+    known.add(message.canonical);
+    if (message.canonical === 'tools/call') known.add(message.details.target ?? '');
+  }
+  if (known.size === 0) throw new TapedeckError('usage', 'The recording has no request of a client in it.');
+  const unknown = names.find((name) => !known.has(name));
+  if (unknown === undefined) return;
+  const all = [...known].map((name) => escapeText(name)).join(', ');
+  throw new TapedeckError('usage', `The recording has no method or tool \`${unknown}\`. It has: ${all}.`);
+}
+
+function report(verification: Verification, { recording, json, junit, markdown }: Options, at: number): void {
+  const { tools } = verification;
+  const summary = summaryOf(verification);
+  print(tools.flatMap((change) => (json ? [toolJson(change)] : toolLines(change))));
+  print([json ? summaryJson(summary) : summaryLine(summary)]);
+  if (junit !== undefined) writeReport(junit, junitReport(recording, verification, at));
+  if (markdown !== undefined) writeReport(markdown, markdownText(recording, verification));
+}
+
+function print(lines: readonly string[]): void {
+  if (lines.length > 0) process.stdout.write(`${lines.join('\n')}\n`);
+}

@@ -1,0 +1,193 @@
+import { createReadStream } from 'node:fs';
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { frameLines } from '../../export/text/lines.ts';
+import { checkSession, isWhole } from '../../inspect/check/check.ts';
+import {
+  type Checked,
+  findingLine,
+  isAtLeast,
+  junitReport,
+  reportLines,
+  ruleLines,
+  sarifText,
+  type Tally,
+  tally,
+} from '../../inspect/check/report.ts';
+import { SEVERITIES, type Severity } from '../../inspect/check/rule.ts';
+import { type Finding, RULE_IDS, type RuleId } from '../../inspect/check/rules.ts';
+import { createSchemas, type Schemas } from '../../inspect/check/schemas.ts';
+import type { Filter } from '../../inspect/filter/filter.ts';
+import { lookOf } from '../../inspect/view/text.ts';
+import { escapeText } from '../../protocol/text.ts';
+import type { Source } from '../../sources/source.ts';
+import type { Store } from '../../store/file/open.ts';
+import type { FrameSelection } from '../../store/read/frames.ts';
+import type { SessionRow } from '../../store/read/sessions.ts';
+import { VERSION } from '../../version.ts';
+import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
+import { createProgress, withLineEnds, writeOutput, writeReport } from '../output.ts';
+import { openSource, RECORDING } from '../play/source.ts';
+
+type Options = {
+  recordings: string[];
+  db: string | undefined;
+  filter: string | undefined;
+  json: boolean;
+  severity: Severity;
+  skip: string[];
+  sarif: string | undefined;
+  junit: string | undefined;
+  rules: boolean;
+};
+
+type CheckOptions = Omit<Options, 'filter'> & { filter: Filter | undefined };
+
+/** A file holds that many findings of a rule and session; its counts are whole. */
+const MAX_IN_FILE = 1000;
+
+export const checkCommand: CommandModule<object, Options> = {
+  command: 'check [recordings..]',
+  describe: 'Check sessions against the rules of the protocol',
+  builder: (args) =>
+    args
+      .positional('recordings', { ...RECORDING, demandOption: false, array: true, default: ['latest'] })
+      .options({
+        db: DB_OPTION,
+        filter: FILTER_OPTION,
+        json: JSON_OPTION,
+        severity: {
+          choices: SEVERITIES,
+          default: 'warning' as const,
+          describe: 'Tell what is at least that grave, and exit 1 for it',
+          requiresArg: true,
+        },
+        skip: {
+          type: 'string',
+          array: true,
+          default: [] as string[],
+          describe: 'Leave a rule out (may be repeated)',
+          requiresArg: true,
+        },
+        sarif: { type: 'string', describe: 'Write the findings as SARIF 2.1.0', requiresArg: true },
+        junit: {
+          type: 'string',
+          describe: 'Write the findings as JUnit XML, a case a rule',
+          requiresArg: true,
+        },
+        rules: { type: 'boolean', default: false, describe: 'List the rules, and check nothing' },
+      })
+      .check(({ skip }) => {
+        const unknown = skip.find((id) => !RULE_IDS.includes(id as RuleId));
+        if (unknown === undefined) return true;
+        throw new TapedeckError(
+          'usage',
+          `Expected the id of a rule after \`--skip\`, got \`${unknown}\`. See: tapedeck check --rules`,
+        );
+      })
+      .example('$0 check', 'The newest session')
+      .example('$0 check staging --severity error', 'A session by name, for grave faults only')
+      .example(
+        '$0 check recordings/a.ndjson recordings/b.ndjson --sarif check.sarif',
+        'Text recordings, in CI',
+      )
+      .example('$0 check --rules', 'All rules, each in a sentence'),
+  async handler(options) {
+    if (options.rules) return writeOutput(withLineEnds(ruleLines()));
+    const filter = await readFilter(options.filter);
+    const schemas = createSchemas();
+    const checked: Checked[] = [];
+    for (const recording of options.recordings)
+      checked.push(await checkOne(recording, { ...options, filter }, schemas));
+    await schemas.close();
+    if (options.sarif !== undefined) writeReport(options.sarif, sarifText(checked, VERSION));
+    if (options.junit !== undefined) writeReport(options.junit, junitReport(checked, VERSION));
+    if (checked.some(({ tallies }) => tallies.length > 0)) process.exitCode = 1;
+  },
+};
+
+async function checkOne(recording: string, options: CheckOptions, schemas: Schemas): Promise<Checked> {
+  const at = Date.now();
+  const source = await openSource(recording, options.db);
+  const { session } = source;
+  const file = recording.endsWith('.ndjson') ? recording : null;
+  const name = file ?? session.name ?? session.id;
+  const only = await selectionOf(source.store, options.filter);
+  const isSelected = only === undefined ? () => true : selectedFrames(source.store, session, only);
+  const findings = wanted(source, options, schemas, isSelected);
+  const isForFile = options.sarif !== undefined || options.junit !== undefined;
+  let tallies: Tally[] = [];
+  if (options.json) await writeOutput(withLineEnds(jsonLines(session, findings, (all) => (tallies = all))));
+  else {
+    tallies = tally(findings, isForFile ? MAX_IN_FILE : undefined);
+    await writeOutput(withLineEnds(humanLines(session, name, tallies)));
+  }
+  source.close();
+  const hasPlaces = file !== null && options.sarif !== undefined && tallies.length > 0;
+  const lines = hasPlaces ? await frameLines(createReadStream(file)) : [];
+  return { name, sessionId: session.id, file, at, seconds: (Date.now() - at) / 1000, tallies, lines };
+}
+
+function* wanted(
+  { store, session }: Source,
+  { severity, skip }: CheckOptions,
+  schemas: Schemas,
+  isSelected: (finding: Finding) => boolean,
+): Generator<Finding> {
+  const progress = createProgress('checked', session.frames);
+  try {
+    for (const finding of checkSession(store, session, schemas, progress.advance))
+      if (isAtLeast(finding.rule, severity) && !skip.includes(finding.rule) && isSelected(finding))
+        yield finding;
+  } finally {
+    progress.end();
+  }
+}
+
+/** The whole session is checked; told is what is found with a frame of the selection. */
+function selectedFrames(
+  store: Store,
+  session: SessionRow,
+  only: FrameSelection,
+): (finding: Finding) => boolean {
+  const seqs = store
+    .prepare<[object], number>(only.sql)
+    .pluck()
+    .all({ ...only.values, session: session.number });
+  const selected = new Set(seqs);
+  return ({ place }) => place !== null && selected.has(place.seq);
+}
+
+/** Findings as they come, and at the end what there was. */
+function* jsonLines(
+  session: SessionRow,
+  findings: Iterable<Finding>,
+  done: (tallies: Tally[]) => void,
+): Generator<string> {
+  const kept: Finding[] = [];
+  const counts = new Map<RuleId, number>();
+  for (const finding of findings) {
+    yield findingLine(session.id, finding);
+    const count = (counts.get(finding.rule) ?? 0) + 1;
+    counts.set(finding.rule, count);
+    if (count <= MAX_IN_FILE) kept.push(finding);
+  }
+  done(tally(kept, MAX_IN_FILE).map((one) => ({ ...one, count: counts.get(one.rule) ?? one.count })));
+}
+
+const MAX_SHOWN = 5;
+
+function* humanLines(session: SessionRow, name: string, tallies: readonly Tally[]): Generator<string> {
+  const { colors, width } = lookOf(process.stdout);
+  const what = `${session.frames} frames, ${RULE_IDS.length} rules`;
+  yield `${colors.bold(escapeText(name))} ${colors.dim(what)}`;
+  if (!isWhole(session))
+    yield colors.dim(
+      'It is open, was cut off, lost frames or is from another tool: what is missing at its end is not counted.',
+    );
+  yield '';
+  yield* reportLines(
+    tallies.map((one) => ({ ...one, first: one.first.slice(0, MAX_SHOWN) })),
+    { colors, width },
+  );
+}

@@ -1,0 +1,142 @@
+import type { CommandModule } from 'yargs';
+import { conversationLines } from '../../inspect/view/conversation.ts';
+import { exchangeBlock, exchangeEnd, type HttpLook, valuesOf } from '../../inspect/view/http.ts';
+import { exchangeLine, frameLine } from '../../inspect/view/json.ts';
+import { sessionHeader } from '../../inspect/view/session.ts';
+import { lookOf } from '../../inspect/view/text.ts';
+import { eachHappening, selectedExchanges } from '../../inspect/view/timeline.ts';
+import { type Store, storePath } from '../../store/file/open.ts';
+import { openIndexed } from '../../store/keep/catch-up.ts';
+import { unansweredPlaces } from '../../store/read/exchanges.ts';
+import { eachFrame, type FrameSelection } from '../../store/read/frames.ts';
+import {
+  eachHttpExchange,
+  type HttpExchangeRow,
+  originalOf,
+  prepareHttpExchange,
+  prepareHttpSummary,
+} from '../../store/read/http.ts';
+import { findSession, type SessionRow, stateOf } from '../../store/read/sessions.ts';
+import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
+import { NOTICES, withLineEnds, writeOutput } from '../output.ts';
+
+type Options = {
+  session: string;
+  db: string | undefined;
+  filter: string | undefined;
+  json: boolean;
+  http: boolean;
+  full: boolean;
+};
+
+/** What is shown: of a session some frames, or all. */
+type Shown = { store: Store; session: SessionRow; only: FrameSelection | undefined };
+
+const PAYLOAD_LINES = 3;
+
+export const showCommand: CommandModule<object, Options> = {
+  command: 'show [session]',
+  describe: 'Show one session as a conversation',
+  builder: (args) =>
+    args
+      .positional('session', {
+        type: 'string',
+        default: 'latest',
+        describe: 'An id, the beginning of one, a name, or latest',
+      })
+      .options({
+        db: DB_OPTION,
+        filter: FILTER_OPTION,
+        json: JSON_OPTION,
+        full: {
+          type: 'boolean',
+          default: false,
+          describe: `Show payloads whole, not just ${PAYLOAD_LINES} lines of each, and all HTTP headers`,
+        },
+        http: {
+          type: 'boolean',
+          default: false,
+          describe: 'Show the HTTP exchanges instead of the frames, those without a body too',
+        },
+      })
+      .example('$0 show', 'The newest session')
+      .example('$0 show staging --full', 'A session by name, with all it said')
+      .example("$0 show --filter 'tool=search dur>1s'", 'The slow calls of a tool, and their answers')
+      .example('$0 show 4f --json | jq -r .text', 'The verbatim frames, for a program')
+      .example('$0 show --http --full', 'Each HTTP request and its answer, with all their headers'),
+  async handler({ session: reference, db, filter: written, json, http, full }) {
+    const filter = await readFilter(written);
+    const store = openIndexed(storePath(db), NOTICES);
+    const session = findSession(store, reference);
+    const shown = { store, session, only: await selectionOf(store, filter) };
+    await writeOutput(http ? httpPieces(shown, json, full) : framePieces(shown, json, full));
+    store.close();
+  },
+};
+
+function framePieces(shown: Shown, json: boolean, full: boolean): Generator<string> {
+  return json ? frameJson(shown) : withLineEnds(conversation(shown, full));
+}
+
+function httpPieces(shown: Shown, json: boolean, full: boolean): Generator<string> {
+  return withLineEnds(json ? exchangeJson(shown) : exchanges(shown, full));
+}
+
+function* frameJson({ store, session, only }: Shown): Generator<string> {
+  const details = {
+    summaryOf: prepareHttpSummary(store, session.number),
+    originalOf: (seq: number) => originalOf(store, session.number, seq),
+  };
+  for (const frame of eachFrame(store, session, only)) yield* frameLine(session.id, frame, details);
+}
+
+function* exchangeJson(shown: Shown): Generator<string> {
+  for (const exchange of shownExchanges(shown)) yield exchangeLine(shown.session.id, exchange);
+}
+
+function* conversation({ store, session, only }: Shown, isFull: boolean): Generator<string> {
+  yield* header(store, session);
+  let isEmpty = true;
+  const lines = conversationLines(session, eachHappening(store, session, only), {
+    ...httpLook(session, isFull),
+    isFull,
+    unanswered: unansweredPlaces(store, session, only),
+    originalOf: (seq) => originalOf(store, session.number, seq),
+  });
+  for (const line of lines) {
+    isEmpty = false;
+    yield line;
+  }
+  if (isEmpty && only !== undefined) yield 'The filter holds for no frame of this session.';
+}
+
+function* exchanges(shown: Shown, isFull: boolean): Generator<string> {
+  const { store, session } = shown;
+  const look = httpLook(session, isFull);
+  yield* header(store, session);
+  if (session.httpExchanges === 0) yield 'This session has no HTTP exchanges.';
+  for (const exchange of shownExchanges(shown)) {
+    yield* exchangeBlock(session, exchange, isFull ? 'all' : 'telling', look);
+    yield* exchangeEnd(session, exchange, false, look);
+  }
+}
+
+/** Those that a frame of the selection came on. */
+function* shownExchanges({ store, session, only }: Shown): Generator<HttpExchangeRow> {
+  const isShown = only === undefined ? () => true : selectedExchanges(store, session.number, only);
+  for (const exchange of eachHttpExchange(store, session.number))
+    if (isShown(exchange.number)) yield exchange;
+}
+
+function* header(store: Store, session: SessionRow): Generator<string> {
+  const first = prepareHttpExchange(store, session.number)(1);
+  yield* sessionHeader(session, valuesOf(first?.requestHeaders ?? [], 'user-agent'), lookOf(process.stdout));
+}
+
+function httpLook(session: SessionRow, isFull: boolean): HttpLook {
+  return {
+    look: lookOf(process.stdout),
+    payloadLines: isFull ? Number.POSITIVE_INFINITY : PAYLOAD_LINES,
+    isOpen: stateOf(session) === 'open',
+  };
+}

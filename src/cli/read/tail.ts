@@ -1,0 +1,184 @@
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import { frameLine } from '../../inspect/view/json.ts';
+import { arrivalLines, openCallLine, type TailLook } from '../../inspect/view/tail.ts';
+import { lookOf } from '../../inspect/view/text.ts';
+import { type Store, storePath } from '../../store/file/open.ts';
+import { openIndexed } from '../../store/keep/catch-up.ts';
+import { type Arrival, createFollower, type OpenCall } from '../../store/read/follow.ts';
+import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
+import { onStopSignals, say } from '../listening.ts';
+import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
+import { NOTICES } from '../output.ts';
+
+type Options = {
+  session: string | undefined;
+  db: string | undefined;
+  filter: string | undefined;
+  json: boolean;
+  lines: number;
+  slow: number;
+};
+
+/** Short enough to feel live. A look at a store that nobody wrote to costs a microsecond. */
+const POLL_MS = 50;
+
+/** So often the ages of open calls move on. */
+const FOOT_MS = 500;
+
+const MAX_FOOT_LINES = 5;
+
+export const tailCommand: CommandModule<object, Options> = {
+  command: 'tail [session]',
+  describe: 'Show what passes now, in all sessions or in one',
+  builder: (args) =>
+    args
+      .positional('session', {
+        type: 'string',
+        describe: 'An id, the beginning of one, a name, or latest (default: all sessions)',
+      })
+      .options({
+        db: DB_OPTION,
+        filter: FILTER_OPTION,
+        json: JSON_OPTION,
+        lines: {
+          type: 'number',
+          alias: 'n',
+          default: 10,
+          describe: 'Begin with the last so many frames of the newest session',
+          requiresArg: true,
+        },
+        slow: {
+          type: 'number',
+          default: 1000,
+          describe: 'Calls that take longer stand out, in milliseconds',
+          requiresArg: true,
+        },
+      })
+      .check(({ lines, slow }) => {
+        if (!Number.isInteger(lines) || lines < 0)
+          throw new TapedeckError('usage', 'Expected a whole number after `--lines`. Example: --lines 20');
+        if (!(slow >= 0))
+          throw new TapedeckError('usage', 'Expected milliseconds after `--slow`. Example: --slow 250');
+        return true;
+      })
+      .example('$0 tail', 'All sessions, whichever process records them')
+      .example("$0 tail --filter 'status!=ok or dur>2s'", 'What fails or is slow')
+      .example('$0 tail staging --json | jq .text', 'One session, for a program'),
+  async handler(options) {
+    const filter = await readFilter(options.filter);
+    const stop = new AbortController();
+    onStopSignals(() => stop.abort());
+    // Who reads has left: nothing is left to do.
+    process.stdout.on('error', () => stop.abort());
+    const file = storePath(options.db);
+    const isNew = !existsSync(file);
+    const store = await openWhenThere(file, stop.signal);
+    if (store === null) return;
+    const only = await selectionOf(store, filter);
+    const follower = createFollower(store, { session: options.session, only, backlog: options.lines, isNew });
+    const screen = createScreen(store, options);
+    while (!stop.signal.aborted) {
+      screen.show(follower.poll());
+      screen.foot(() => follower.openCalls());
+      await readerReady(stop.signal);
+      await sleep(POLL_MS, undefined, { signal: stop.signal }).catch(() => {});
+    }
+    screen.end();
+    store.close();
+  },
+};
+
+/** Null where it was stopped before there was one. */
+async function openWhenThere(file: string, signal: AbortSignal): Promise<Store | null> {
+  if (!existsSync(file)) say(`waiting for a store at ${file}`);
+  while (!signal.aborted) {
+    if (existsSync(file)) return openIndexed(file, NOTICES);
+    await sleep(POLL_MS, undefined, { signal }).catch(() => {});
+  }
+  return null;
+}
+
+/** A flood is shown at the pace of who reads it. */
+async function readerReady(signal: AbortSignal): Promise<void> {
+  if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain', { signal }).catch(() => {});
+}
+
+type Screen = {
+  show(arrivals: readonly Arrival[]): void;
+  /** Open calls, at the foot of a terminal; elsewhere each of them once, when it has become slow. */
+  foot(openCalls: () => OpenCall[]): void;
+  end(): void;
+};
+
+function createScreen(store: Store, { json, slow }: Options): Screen {
+  const look: TailLook = { ...lookOf(process.stdout), slowMs: slow };
+  const hasFoot = process.stdout.isTTY === true && process.env['TERM'] !== 'dumb' && !json;
+  const told = new Set<string>();
+  let footLines = 0;
+  let lastFoot = 0;
+
+  function write(text: string): void {
+    process.stdout.write(text);
+  }
+
+  function clearFoot(): void {
+    if (footLines > 0) write(`\u001b[${footLines}A\u001b[J`);
+    footLines = 0;
+  }
+
+  function foot(openCalls: () => OpenCall[]): void {
+    const now = performance.now();
+    if (json || now - lastFoot < FOOT_MS) return;
+    lastFoot = now;
+    const calls = openCalls();
+    if (hasFoot) drawFoot(calls);
+    else tellSlow(calls);
+  }
+
+  function drawFoot(calls: readonly OpenCall[]): void {
+    clearFoot();
+    const shown = calls.slice(0, MAX_FOOT_LINES).map((call) => openCallLine(call, Date.now() * 1000, look));
+    if (calls.length > shown.length)
+      shown.push(look.colors.dim(`… and ${calls.length - shown.length} more open calls`));
+    write(shown.map((line) => `${line}\n`).join(''));
+    footLines = shown.length;
+  }
+
+  function tellSlow(calls: readonly OpenCall[]): void {
+    for (const call of calls) {
+      const key = `${call.session.number}.${call.seq}.${call.n}`;
+      const now = Date.now() * 1000;
+      if (told.has(key) || (now - call.at) / 1000 <= slow) continue;
+      told.add(key);
+      write(`${openCallLine(call, now, look)}\n`);
+    }
+  }
+
+  return {
+    show(arrivals) {
+      if (arrivals.length === 0) return;
+      clearFoot();
+      for (const arrival of arrivals)
+        for (const piece of json ? jsonLine(store, arrival) : withEnds(arrivalLines(arrival, look)))
+          write(piece);
+      lastFoot = 0;
+    },
+    foot,
+    end: clearFoot,
+  };
+}
+
+function* withEnds(lines: Iterable<string>): Generator<string> {
+  for (const line of lines) yield `${line}\n`;
+}
+
+function* jsonLine(store: Store, { session, frame }: Arrival): Generator<string> {
+  yield* frameLine(session.id, frame, {
+    summaryOf: prepareHttpSummary(store, session.number),
+    originalOf: (seq) => originalOf(store, session.number, seq),
+  });
+}

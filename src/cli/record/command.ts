@@ -1,0 +1,134 @@
+/** `record` as yargs sees it: its help, and what is wrong with a command line that the fast path did not accept. */
+
+import type { Argv, CommandModule } from 'yargs';
+import { TapedeckError } from '../../errors.ts';
+import {
+  checkHttpOptions,
+  checkProxyOptions,
+  firstHttpOption,
+  HTTP_OPTIONS,
+  isHttpUrl,
+  type RawHttpOptions,
+} from './http-options.ts';
+import { checkRecordOptions, type RawRecordOptions, RECORD_OPTIONS } from './options.ts';
+
+type Options = RawRecordOptions & RawHttpOptions & { wrapped?: boolean | undefined };
+
+const WRAPPED_OPTION = {
+  type: 'boolean',
+  describe: 'Serve the URL entries of clients’ configs that `tapedeck wrap` has wrapped',
+} as const;
+
+type Words = { '--'?: string[]; command?: string[] };
+
+export const recordCommand: CommandModule<object, Options> = {
+  command: 'record [command..]',
+  describe: 'Stand between clients and a server, and record what passes',
+  builder: (args: Argv) =>
+    args
+      .usage(
+        '$0 record [options] -- <command> [args…]\n$0 record [options] <url>\n$0 record [options] --wrapped [client|file]\n\nStarts a stdio server’s command and relays it, byte for byte; or stands in front of an\nHTTP server (Streamable HTTP or HTTP+SSE), until it is stopped; or in front of all HTTP\nservers that `tapedeck wrap` has wrapped.',
+      )
+      .options({ ...yargsOptions(), wrapped: WRAPPED_OPTION })
+      .example(
+        '$0 record -- npx -y @modelcontextprotocol/server-everything',
+        'In a client’s config, in place of the command',
+      )
+      .example(
+        '$0 record --name staging --label team=search -- ./server',
+        'Give the session a name and a label',
+      )
+      .example("$0 record --redact '$..card' -- ./server", 'Keep the values of a member out of the record')
+      .example(
+        '$0 record https://api.example.com/mcp --listen 127.0.0.1:8808',
+        'Point the client at http://127.0.0.1:8808/mcp',
+      )
+      .example('$0 record --wrapped', 'Serve all URL entries that `tapedeck wrap` has wrapped')
+      .epilog(
+        'With a command: exits with the server’s exit code, or dies by its signal; 127 if the command cannot be found.\nWith a URL or --wrapped: SIGINT or SIGTERM stops it with exit code 0; a second one cuts open streams.',
+      ) as Argv<Options>,
+  async handler(argv) {
+    const { '--': afterDashes = [], command: words = [] } = argv as Options & Words;
+    if (argv.wrapped) {
+      await runWrapped(argv, words, afterDashes);
+      return;
+    }
+    const [url, ...more] = words;
+    if (url !== undefined && isHttpUrl(url)) {
+      if (more.length > 0 || afterDashes.length > 0) throw oneOfBoth(url);
+      const { recordHttp } = await import('./http.ts');
+      await recordHttp(checkRecordOptions(argv), checkHttpOptions(url, argv));
+      return;
+    }
+    const [command, ...args] = afterDashes;
+    if (command === undefined || words.length > 0) throw missingDashes(words);
+    const stray = firstHttpOption(argv);
+    if (stray !== undefined)
+      throw new TapedeckError('usage', `\`${stray}\` goes with a URL, not with a command.`);
+    const { record } = await import('./stdio.ts');
+    await record({ options: checkRecordOptions(argv), command, args });
+  },
+};
+
+/** Their addresses stand in the clients' configs, and their names too. */
+const NOT_WITH_WRAPPED = ['listen', 'tls-cert', 'tls-key', 'name'] as const;
+
+async function runWrapped(argv: Options, words: string[], afterDashes: string[]): Promise<void> {
+  const stray = NOT_WITH_WRAPPED.find((name) => argv[name] !== undefined);
+  if (stray !== undefined || afterDashes.length > 0) {
+    const what = stray === undefined ? 'A command' : `\`--${stray}\``;
+    throw new TapedeckError('usage', `${what} does not go with \`--wrapped\`. See: tapedeck record --help`);
+  }
+  const { recordWrapped } = await import('./http.ts');
+  await recordWrapped(words, checkRecordOptions(argv), checkProxyOptions(argv));
+}
+
+function oneOfBoth(url: string): TapedeckError {
+  return new TapedeckError(
+    'usage',
+    `Expected either a URL or a command after \`--\`, got more than \`${url}\`. See: tapedeck record --help`,
+  );
+}
+
+/** What looks like an address more than like a command. */
+const HOST_AND_PORT = /^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}(?:[/?#]|$)/i;
+
+function missingDashes(words: string[]): TapedeckError {
+  if (words.length === 0) {
+    return new TapedeckError(
+      'usage',
+      'Expected the server’s command after `--`, or its URL. Examples: tapedeck record -- npx -y my-mcp-server; tapedeck record https://api.example.com/mcp',
+    );
+  }
+  const command = words.join(' ');
+  if (words.length === 1 && HOST_AND_PORT.test(command)) {
+    return new TapedeckError(
+      'usage',
+      `Expected a URL with its scheme, got \`${command}\`. Try: tapedeck record http://${command}`,
+    );
+  }
+  return new TapedeckError(
+    'usage',
+    `Expected \`--\` before the server’s command, got \`${command}\`. Try: tapedeck record -- ${command}`,
+  );
+}
+
+/** Given twice, the last one counts, as for every other option. */
+function lastOf(value: unknown): unknown {
+  return Array.isArray(value) ? value.at(-1) : value;
+}
+
+function yargsOptions() {
+  return Object.fromEntries(
+    Object.entries({ ...RECORD_OPTIONS, ...HTTP_OPTIONS }).map(([name, option]) => [
+      name,
+      {
+        type: option.type,
+        array: 'multiple' in option,
+        describe: option.describe,
+        requiresArg: option.type === 'string',
+        ...('multiple' in option ? {} : { coerce: lastOf }),
+      },
+    ]),
+  );
+}

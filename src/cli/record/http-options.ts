@@ -1,0 +1,147 @@
+/** The options that `record <url>` has besides those of every recording. */
+
+import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import type { HttpOptions } from '../../capture/http/proxy.ts';
+import { TapedeckError } from '../../errors.ts';
+import { readListen } from '../listening.ts';
+import { filled } from './options.ts';
+
+export const HTTP_OPTIONS = {
+  listen: {
+    type: 'string',
+    describe:
+      'With a URL: where clients reach it, host:port (default 127.0.0.1:8808; port 0 takes a free one)',
+  },
+  'no-edit': {
+    type: 'boolean',
+    describe: 'With a URL: change nothing at all, not even the addresses by which the server names itself',
+  },
+  insecure: { type: 'boolean', describe: 'With a URL: accept any certificate of the server' },
+  'tls-cert': {
+    type: 'string',
+    describe: 'With a URL: listen with TLS, with the certificate in this PEM file',
+  },
+  'tls-key': { type: 'string', describe: 'With a URL: and the key in this one' },
+  'allow-host': {
+    type: 'string',
+    multiple: true,
+    describe: 'With a URL: a Host that clients may call it by, besides loopback; * for any; may be repeated',
+  },
+  'allow-origin': {
+    type: 'string',
+    multiple: true,
+    describe: 'With a URL: an Origin whose pages may call it; * for any; may be repeated',
+  },
+  grace: {
+    type: 'string',
+    describe: 'With a URL: seconds that open streams may go on when it is stopped (default 5)',
+  },
+} as const;
+
+/** Values as yargs gives them. */
+export type RawHttpOptions = {
+  listen?: string | undefined;
+  'no-edit'?: boolean | undefined;
+  insecure?: boolean | undefined;
+  'tls-cert'?: string | undefined;
+  'tls-key'?: string | undefined;
+  'allow-host'?: string[] | undefined;
+  'allow-origin'?: string[] | undefined;
+  grace?: string | undefined;
+};
+
+export type HttpRecordOptions = Omit<HttpOptions, 'onEvent'>;
+
+export type ProxyOptions = Omit<HttpRecordOptions, 'upstream' | 'listen' | 'tls'>;
+
+const DEFAULT_LISTEN = '127.0.0.1:8808';
+
+const DEFAULT_GRACE_S = '5';
+
+/** Checks and completes the options. Throws `TapedeckError` `usage`. */
+export function checkHttpOptions(url: string, raw: RawHttpOptions): HttpRecordOptions {
+  return {
+    upstream: readUpstream(url),
+    listen: readListen(filled('--listen', raw.listen) ?? DEFAULT_LISTEN),
+    tls: readTls(filled('--tls-cert', raw['tls-cert']), filled('--tls-key', raw['tls-key'])),
+    ...checkProxyOptions(raw),
+  };
+}
+
+/** Those that do not say where it listens, and for whom. */
+export function checkProxyOptions(raw: RawHttpOptions): ProxyOptions {
+  return {
+    isInsecure: raw.insecure ?? false,
+    hasEdits: !(raw['no-edit'] ?? false),
+    allowHosts: raw['allow-host'] ?? [],
+    allowOrigins: raw['allow-origin'] ?? [],
+    graceMs: readGrace(raw.grace ?? DEFAULT_GRACE_S),
+  };
+}
+
+/** The first of the options that only a URL can have, as it is written. */
+export function firstHttpOption(raw: RawHttpOptions): string | undefined {
+  const name = Object.keys(HTTP_OPTIONS).find((key) => raw[key as keyof RawHttpOptions] !== undefined);
+  return name === undefined ? undefined : `--${name}`;
+}
+
+export function isHttpUrl(word: string): boolean {
+  return /^https?:\/\//i.test(word);
+}
+
+function readUpstream(text: string): URL {
+  if (!URL.canParse(text)) {
+    throw new TapedeckError(
+      'usage',
+      `Expected the URL of an MCP server, got \`${text}\`. Example: https://api.example.com/mcp`,
+    );
+  }
+  const url = new URL(text);
+  if (url.username !== '' || url.password !== '') {
+    throw new TapedeckError(
+      'usage',
+      'Expected a URL without user and password: credentials belong into the client’s config, and pass through.',
+    );
+  }
+  return url;
+}
+
+function readTls(certFile: string | undefined, keyFile: string | undefined): HttpRecordOptions['tls'] {
+  if (certFile === undefined && keyFile === undefined) return null;
+  if (certFile === undefined || keyFile === undefined) {
+    throw new TapedeckError('usage', 'Expected `--tls-cert` and `--tls-key` together, got only one of them.');
+  }
+  const tls = { cert: readPem('--tls-cert', certFile), key: readPem('--tls-key', keyFile) };
+  try {
+    createSecureContext(tls);
+    return tls;
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new TapedeckError(
+      'usage',
+      `Expected a certificate after \`--tls-cert\` and its key after \`--tls-key\`, both as PEM: ${reason}`,
+    );
+  }
+}
+
+function readPem(option: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new TapedeckError(
+      'usage',
+      `Expected a PEM file after \`${option}\`, but it cannot be read: ${reason}`,
+    );
+  }
+}
+
+function readGrace(text: string): number {
+  const seconds = text.trim() === '' ? Number.NaN : Number(text);
+  if (Number.isFinite(seconds) && seconds >= 0) return Math.min(seconds * 1000, 2 ** 31 - 1);
+  throw new TapedeckError(
+    'usage',
+    `Expected seconds after \`--grace\`, got \`${text}\`. Example: --grace 30`,
+  );
+}

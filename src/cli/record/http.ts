@@ -1,0 +1,244 @@
+/** One HTTP proxy and its recorder, joined: from the moment that it listens all that passes is recorded. */
+
+import { now } from '../../capture/clock.ts';
+import { captureHttp, type HttpCapture } from '../../capture/http/proxy.ts';
+import type { Keeper } from '../../clients/kept.ts';
+import { type Listener, listenersOf } from '../../clients/ports.ts';
+import { ALL, findTargets, type Target } from '../../clients/targets.ts';
+import { shownUrl } from '../../clients/url.ts';
+import { TapedeckError } from '../../errors.ts';
+import { escapeText } from '../../protocol/text.ts';
+import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
+import { VERSION } from '../../version.ts';
+import { cannotListen, onStopSignals, say, warnBeyondLoopback } from '../listening.ts';
+import { thisKeeper, thisMachine } from '../machine.ts';
+import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
+import { checkRedaction, type RecordOptions, troubleText } from './options.ts';
+
+export type HttpRecording = {
+  capture: HttpCapture;
+  /** Stores what is on its way. Call it once the capture has stopped. */
+  close(): Promise<void>;
+};
+
+/** What only the end of a process has. */
+const NOTHING = { exitCode: null, signal: null, clientClosedAt: null, serverClosedAt: null };
+
+/**
+ * Null where `--strict` refuses, because there is no store. `onFailure` is called, at most once, where `--strict` asks
+ * for the end. Rejects with Node's error where it cannot listen.
+ */
+export async function startHttpRecording(
+  options: RecordOptions,
+  http: HttpRecordOptions,
+  onFailure: () => void,
+): Promise<HttpRecording | null> {
+  const { isStrict, redaction } = options;
+  await checkRedaction(redaction);
+  const open = () => openRecorder(options, http.upstream, onFailure);
+  let recorder: HttpRecorder | undefined = isStrict ? open() : undefined;
+  const close = () => recorder?.close({ at: now(), reason: 'stopped', ...NOTHING });
+  if (recorder !== undefined && !(await recorder.opened)) return null;
+  const capture = await captureHttp({ ...http, onEvent: (event) => recorder?.append(event) }).catch(
+    async (error) => {
+      // Its thread would keep this process alive.
+      await close();
+      throw error;
+    },
+  );
+  // In the same turn, so that nothing has passed yet.
+  recorder ??= open();
+  return {
+    capture,
+    async close() {
+      const failed = capture.failedEvents();
+      if (failed > 0)
+        say(`${failed} pieces of traffic could not be recorded, because of a fault of tapedeck`);
+      await close();
+    },
+  };
+}
+
+function openRecorder(options: RecordOptions, upstream: URL, onFailure: () => void): HttpRecorder {
+  const { name, labels, ...recording } = options;
+  return openHttpRecorder({
+    ...recording,
+    session: {
+      name,
+      labels,
+      basis: 'stateless',
+      transport: 'http',
+      target: upstream.href,
+      command: null,
+      cwd: null,
+      at: now(),
+      pid: process.pid,
+      parentPid: process.ppid,
+      tapedeck: VERSION,
+    },
+    onNotice: say,
+    onTrouble(text) {
+      say(troubleText(text, recording.isStrict));
+      if (recording.isStrict) onFailure();
+    },
+  });
+}
+
+/** What asks a recording to end: a signal, or a failure where `--strict` is on. */
+export type Stop = {
+  asked: Promise<void>;
+  fail(): void;
+  hasFailed(): boolean;
+  /** Called for a second signal. */
+  onCut(listener: () => void): void;
+};
+
+/** Hears signals from now on. */
+export function createStop(): Stop {
+  let ask = () => {};
+  let hasFailed = false;
+  let cut = () => {};
+  const asked = new Promise<void>((resolve) => {
+    ask = resolve;
+  });
+  onStopSignals((count) => (count === 1 ? ask() : cut()));
+  return {
+    asked,
+    fail() {
+      hasFailed = true;
+      ask();
+    },
+    hasFailed: () => hasFailed,
+    onCut(listener) {
+      cut = listener;
+    },
+  };
+}
+
+/** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
+export async function recordUntil(
+  stop: Stop,
+  recordings: readonly HttpRecording[],
+  graceMs: number,
+): Promise<void> {
+  const captures = recordings.map(({ capture }) => capture);
+  stop.onCut(() => {
+    for (const capture of captures) capture.cut();
+  });
+  await stop.asked;
+  const open = captures.reduce((sum, capture) => sum + capture.openExchanges(), 0);
+  if (open > 0 && graceMs > 0) {
+    const what = open === 1 ? 'an exchange is' : `${open} exchanges are`;
+    say(`stopping; ${what} open and may go on for ${graceMs / 1000} s, unless a second signal cuts it short`);
+  }
+  await Promise.all(captures.map((capture) => capture.stop()));
+  await Promise.all(recordings.map((recording) => recording.close()));
+}
+
+/** `tapedeck record <url>`: runs one recording HTTP proxy until it is stopped. */
+
+/** Exits with 0 when it was stopped, with 1 where `--strict` refused or stopped. Throws `TapedeckError` if it cannot listen. */
+export async function recordHttp(options: RecordOptions, http: HttpRecordOptions): Promise<void> {
+  const stop = createStop();
+  // Whoever read it may have left: that is no reason to end the traffic.
+  process.stderr.on('error', () => {});
+  const recording = await startHttpRecording(options, http, stop.fail).catch((error) => {
+    throw cannotListen(http.listen, error as NodeJS.ErrnoException);
+  });
+  if (recording === null) process.exit(1);
+  sayWhere(http, recording.capture.url);
+  await recordUntil(stop, [recording], http.graceMs);
+  process.exit(stop.hasFailed() ? 1 : 0);
+}
+
+function sayWhere({ upstream, listen, isInsecure }: HttpRecordOptions, url: URL): void {
+  if (isInsecure) say('WARNING: --insecure: the certificate of the server is not verified');
+  warnBeyondLoopback(listen, 'use the server through it');
+  say(
+    `listening on ${url.href} for ${upstream.href}; put the first URL into the client’s config in place of the second`,
+  );
+}
+
+/** `tapedeck record --wrapped`: serves the URL entries that were wrapped, all in one process. */
+
+const STRICT_REFUSED = 1;
+
+const NOTHING_TO_SERVE = 2;
+
+/** Exits as `recordHttp` does. Throws `TapedeckError` `usage` where there is nothing to serve. */
+export async function recordWrapped(
+  words: readonly string[],
+  options: RecordOptions,
+  http: ProxyOptions,
+): Promise<void> {
+  const listeners = findListeners(words);
+  const stop = createStop();
+  // Whoever read it may have left: that is no reason to end the traffic.
+  process.stderr.on('error', () => {});
+  if (http.isInsecure) say('WARNING: --insecure: the certificates of the servers are not verified');
+
+  const recordings: HttpRecording[] = [];
+  for (const listener of listeners) {
+    const recording = await tryStart(listener, options, http, stop.fail);
+    if (recording !== null) recordings.push(recording);
+    else if (options.isStrict) stop.fail();
+  }
+  if (recordings.length === 0) process.exit(options.isStrict ? STRICT_REFUSED : NOTHING_TO_SERVE);
+  await recordUntil(stop, recordings, http.graceMs);
+  process.exit(stop.hasFailed() ? STRICT_REFUSED : 0);
+}
+
+function findListeners(words: readonly string[]): Listener[] {
+  const keeper = thisKeeper();
+  const known = keeper.all().map(({ file }) => file);
+  const wanted = words.length === 0 ? [ALL] : words;
+  const targets = wanted.flatMap((word) => findTargets(word, thisMachine(), known));
+  const listeners = targets.flatMap((target) => tryListenersOf(target, keeper));
+  if (listeners.length > 0) return [...new Map(listeners.map((one) => [one.port, one])).values()];
+  throw new TapedeckError(
+    'usage',
+    `No URL server is wrapped${words.length === 0 ? '' : ` there: ${words.join(', ')}`}. See: tapedeck wrap --list`,
+  );
+}
+
+/** None where the config cannot be read: the others can. */
+function tryListenersOf(target: Target, keeper: Keeper): Listener[] {
+  try {
+    return listenersOf(target, keeper);
+  } catch (error) {
+    if (!(error instanceof TapedeckError)) throw error;
+    say(escapeText(`${target.file} is not served: ${error.message}`));
+    return [];
+  }
+}
+
+/** Null where it cannot be served: the others can. */
+async function tryStart(
+  { port, url, name, db, file }: Listener,
+  options: RecordOptions,
+  http: ProxyOptions,
+  onFailure: () => void,
+): Promise<HttpRecording | null> {
+  const upstream = new URL(url);
+  const listen = { host: '127.0.0.1', port };
+  const own = { ...options, name: name === '' ? null : name, file: options.file ?? db ?? undefined };
+  try {
+    const recording = await startHttpRecording(own, { ...http, upstream, listen, tls: null }, onFailure);
+    if (recording !== null)
+      say(
+        escapeText(
+          `listening on ${shownUrl(recording.capture.url.href)} for ${name} at ${shownUrl(url)} (${file})`,
+        ),
+      );
+    return recording;
+  } catch (error) {
+    say(escapeText(`${name} is not served: ${whyNot(port, error as NodeJS.ErrnoException)}`));
+    return null;
+  }
+}
+
+function whyNot(port: number, { code, message }: NodeJS.ErrnoException): string {
+  return code === 'EADDRINUSE'
+    ? `something else listens on port ${port}. If that is not a tapedeck, unwrap it and wrap it again: it gets another port`
+    : message;
+}

@@ -1,0 +1,165 @@
+/**
+ * The options of `record` for both transports, once (the ones for HTTP alone: http-options.ts): yargs builds its help and its complaints from this table, and the fast path reads
+ * the same table with Node's own parser, because the server must be spawned before anything heavy is loaded.
+ */
+
+import { parseArgs } from 'node:util';
+import { TapedeckError } from '../../errors.ts';
+import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import type { RetentionLimits } from '../../store/keep/retention.ts';
+import { CONFIG_OPTIONS } from '../config/location.ts';
+import { checkRetention, type RawRetention, RETENTION_OPTIONS, readSize } from '../sizes.ts';
+
+export const RECORD_OPTIONS = {
+  db: {
+    type: 'string',
+    describe: 'The store to record into (default: TAPEDECK_DB, else the platform’s data folder)',
+  },
+  name: { type: 'string', describe: 'A name for the session, to find it by' },
+  label: { type: 'string', multiple: true, describe: 'A label for the session, key=value; may be repeated' },
+  strict: {
+    type: 'boolean',
+    describe:
+      'Record everything or stop: refuse to start without a store, wait for it, end the traffic if it fails',
+  },
+  durable: { type: 'boolean', describe: 'Survive power loss too: every commit reaches the disk (slower)' },
+  'max-frame': {
+    type: 'string',
+    describe: 'Record at most this much of one line, body or event (default 256mb); it is forwarded whole',
+  },
+  'max-queue': { type: 'string', describe: 'Memory for what waits to be stored (default 256mb)' },
+  ...RETENTION_OPTIONS,
+  ...CONFIG_OPTIONS,
+  'no-redact': { type: 'boolean', describe: 'Store secrets as they are' },
+  'no-redact-rule': {
+    type: 'string',
+    multiple: true,
+    describe: 'Do without the rule of this id (see: tapedeck scan --rules); may be repeated',
+  },
+  'redact-rule': {
+    type: 'string',
+    multiple: true,
+    describe: 'Redact also what this matches: id=/pattern/flags; may be repeated',
+  },
+  redact: {
+    type: 'string',
+    multiple: true,
+    describe: 'Redact the value at this JSON path of every message, like $..card; may be repeated',
+  },
+  capture: {
+    type: 'string',
+    describe: 'full, or meta: no payloads at all, only sizes, times and hashes (default full)',
+  },
+} as const;
+
+export type RecordOptions = {
+  file: string | undefined;
+  name: string | null;
+  labels: [key: string, value: string][];
+  isStrict: boolean;
+  durable: boolean;
+  maxFrameBytes: number;
+  maxQueueBytes: number;
+  /** Prune by the way; null: never. */
+  retention: RetentionLimits | null;
+  /** Null: with --no-redact. */
+  redaction: RedactionProfile | null;
+};
+
+/** Values as either parser gives them. */
+export type RawRecordOptions = RawRetention & {
+  db?: string | undefined;
+  name?: string | undefined;
+  label?: string[] | undefined;
+  strict?: boolean | undefined;
+  durable?: boolean | undefined;
+  'max-frame'?: string | undefined;
+  'max-queue'?: string | undefined;
+  'no-redact'?: boolean | undefined;
+  'no-redact-rule'?: string[] | undefined;
+  'redact-rule'?: string[] | undefined;
+  redact?: string[] | undefined;
+  capture?: string | undefined;
+};
+
+export type RecordCommand = { options: RecordOptions; command: string; args: string[] };
+
+/**
+ * Reads `record`'s arguments without yargs. Undefined where they are anything but plainly right: yargs then has the
+ * word, with its help and its error texts.
+ */
+export function readRecordFast(argv: readonly string[]): RecordCommand | undefined {
+  const dashes = argv.indexOf('--');
+  const [command, ...args] = argv.slice(dashes + 1);
+  if (dashes === -1 || command === undefined) return undefined;
+  try {
+    const { values } = parseArgs({ args: argv.slice(0, dashes), options: RECORD_OPTIONS, strict: true });
+    return { options: checkRecordOptions(values), command, args };
+  } catch (error) {
+    if (error instanceof TapedeckError) throw error;
+    return undefined;
+  }
+}
+
+/** Checks and completes the options. Throws `TapedeckError` `usage`. */
+export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
+  return {
+    file: filled('--db', raw.db),
+    name: filled('--name', raw.name) ?? null,
+    labels: (raw.label ?? []).map(readLabel),
+    isStrict: raw.strict ?? false,
+    durable: raw.durable ?? false,
+    maxFrameBytes: readSize('--max-frame', raw['max-frame'] ?? '256mb'),
+    maxQueueBytes: readSize('--max-queue', raw['max-queue'] ?? '256mb'),
+    retention: checkRetention(raw),
+    redaction: readRedaction(raw),
+  };
+}
+
+function readRedaction(raw: RawRecordOptions): RedactionProfile | null {
+  const given = [raw['no-redact-rule'] ?? [], raw['redact-rule'] ?? [], raw.redact ?? []] as const;
+  const [without, rules, paths] = given;
+  const capture = readCapture(raw.capture);
+  const isGiven = given.some((values) => values.length > 0) || capture.capture === 'meta';
+  if (raw['no-redact'] && !isGiven) return null;
+  if (raw['no-redact']) {
+    throw new TapedeckError('usage', 'Expected either `--no-redact` or what to redact, got both.');
+  }
+  return { without, rules, paths, ...capture };
+}
+
+function readCapture(text = 'full'): Pick<RedactionProfile, 'capture'> {
+  if (text === 'full') return {};
+  if (text === 'meta') return { capture: 'meta' };
+  throw new TapedeckError('usage', `Expected full or meta after \`--capture\`, got \`${text}\`.`);
+}
+
+/** Throws `TapedeckError` `usage`. The rules are loaded only to check some: the server is to be spawned at once. */
+export async function checkRedaction(redaction: RedactionProfile | null): Promise<void> {
+  const { without, rules, paths } = redaction ?? { without: [], rules: [], paths: [] };
+  if (without.length + rules.length + paths.length === 0) return;
+  const { readProfile } = await import('../../protocol/redact/profile.ts');
+  readProfile(without, rules, paths);
+}
+
+export function filled(option: string, value: string | undefined): string | undefined {
+  if (value === '')
+    throw new TapedeckError('usage', `Expected a value after \`${option}\`, got an empty one.`);
+  return value;
+}
+
+function readLabel(label: string): [string, string] {
+  const at = label.indexOf('=');
+  if (at < 1) {
+    throw new TapedeckError(
+      'usage',
+      `Expected \`--label key=value\`, got \`${label}\`. Example: --label env=staging`,
+    );
+  }
+  return [label.slice(0, at), label.slice(at + 1)];
+}
+
+/** What is said when recording has trouble. */
+export function troubleText(text: string, isStrict: boolean): string {
+  return `${text}. ${isStrict ? 'Stopping, because of --strict.' : 'Traffic goes on; what cannot be recorded is counted.'}`;
+}

@@ -1,0 +1,96 @@
+/** `tapedeck record -- <command>`: joins the relay to the recorder, and ends as the server ended. */
+
+import { now } from '../../capture/clock.ts';
+import { dieBy, whyNotStarted } from '../../capture/stdio/child.ts';
+import { captureStdio, type StdioEnd } from '../../capture/stdio/relay.ts';
+import { openStderr, openStdin, openStdout } from '../../capture/stdio/streams.ts';
+import { commandLine } from '../../protocol/text.ts';
+import type { EndReason } from '../../store/file/columns.ts';
+import { openRecorder, type Recorder } from '../../store/record/recorder.ts';
+import { VERSION } from '../../version.ts';
+import { checkRedaction, type RecordCommand, troubleText } from './options.ts';
+
+/** Runs until the server has gone; then exits with its code or dies by its signal. */
+export async function record({ options, command, args }: RecordCommand): Promise<void> {
+  const { name, labels, ...recording } = options;
+  const { isStrict } = recording;
+  await checkRedaction(recording.redaction);
+  let onWriterRuns = () => {};
+  const writerRuns = new Promise<void>((resolve) => {
+    onWriterRuns = resolve;
+  });
+  const stderr = openStderr(writerRuns);
+  const say = (text: string) => void stderr.write(`tapedeck: ${text}\n`);
+  const parentPid = process.ppid;
+  let recorder: Recorder | undefined;
+  let stopServer = () => {};
+  let hasStopped = false;
+
+  const open = () =>
+    openRecorder({
+      ...recording,
+      session: {
+        name,
+        labels,
+        basis: 'stdio-process',
+        transport: 'stdio',
+        target: commandLine([command, ...args]),
+        command: [command, ...args],
+        cwd: currentFolder(),
+        at: now(),
+        pid: process.pid,
+        parentPid,
+        tapedeck: VERSION,
+      },
+      onNotice: say,
+      onTrouble(text) {
+        hasStopped = isStrict;
+        say(troubleText(text, isStrict));
+        if (isStrict) stopServer();
+      },
+    });
+
+  if (isStrict) {
+    recorder = open();
+    if (!(await recorder.opened)) return leave(1);
+  }
+  const capture = captureStdio({
+    command,
+    args,
+    stdin: openStdin(writerRuns),
+    stdout: openStdout(writerRuns),
+    stderr,
+    onChunk: (chunk) => recorder?.append(chunk),
+    isClientGone: () => process.ppid !== parentPid || recorder?.isClientGone() === true,
+  });
+  stopServer = capture.stop;
+  recorder ??= open();
+  void recorder.opened.then(onWriterRuns);
+  if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
+  const end = await capture.end;
+  if (end.spawnError !== null) say(whyNotStarted(command, end.spawnError));
+  await recorder.close({ ...end, reason: hasStopped ? 'stopped' : reasonOf(end) });
+  if (hasStopped) leave(1);
+  else if (end.signal !== null) dieBy(end.signal);
+  else leave(end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126));
+}
+
+/** Null where the folder was removed: a server can be started there all the same. */
+function currentFolder(): string | null {
+  try {
+    return process.cwd();
+  } catch {
+    return null;
+  }
+}
+
+/** Open handles (the client's end of our stdin) would keep the process alive. */
+function leave(code: number): void {
+  process.exit(code);
+}
+
+function reasonOf(end: StdioEnd): EndReason {
+  if (end.spawnError !== null) return 'not-started';
+  if (end.wasSignalled) return 'signalled';
+  return end.clientClosedAt !== null ? 'client-closed' : 'server-exited';
+}

@@ -1,0 +1,88 @@
+/** The limits of a store, as `prune`, `record` and the configuration file have them in common. */
+
+import { TapedeckError } from '../errors.ts';
+import type { RetentionLimits } from '../store/keep/retention.ts';
+
+export const RETENTION_OPTIONS = {
+  'older-than': {
+    type: 'string',
+    describe: 'Delete sessions that ended longer ago: 90m, 12h, 30d, 2w',
+  },
+  'max-size': {
+    type: 'string',
+    describe: 'Delete the oldest sessions while the store takes more on disk: 500mb, 2gb (of 1024)',
+  },
+  'max-sessions': { type: 'string', describe: 'Delete the oldest sessions while there are more' },
+  'keep-errors': {
+    type: 'boolean',
+    describe: 'Keep sessions with errors: --older-than spares them, the other limits take them last',
+  },
+} as const;
+
+export type RawRetention = {
+  'older-than'?: string | undefined;
+  'max-size'?: string | undefined;
+  'max-sessions'?: string | undefined;
+  'keep-errors'?: boolean | undefined;
+};
+
+/** Null: no limit was given. Throws `TapedeckError` `usage`. */
+export function checkRetention(raw: RawRetention): RetentionLimits | null {
+  const { 'older-than': age, 'max-size': size, 'max-sessions': count, 'keep-errors': keepErrors } = raw;
+  if (age === undefined && size === undefined && count === undefined) {
+    if (keepErrors) {
+      throw new TapedeckError(
+        'usage',
+        '`--keep-errors` goes with a limit. Example: --older-than 30d --keep-errors',
+      );
+    }
+    return null;
+  }
+  return {
+    olderThanMs: age === undefined ? null : readAge('--older-than', age),
+    maxBytes: size === undefined ? null : readSize('--max-size', size),
+    maxSessions: count === undefined ? null : readCount('--max-sessions', count),
+    keepErrors: keepErrors ?? false,
+  };
+}
+
+const AGE_UNITS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 7 * 86_400 };
+
+/** In milliseconds. Throws `TapedeckError` `usage`. */
+export function readAge(option: string, text: string): number {
+  const [, digits = '', unit = ''] = /^(\d+)\s*([smhdw])$/i.exec(text) ?? [];
+  const ms = Number(digits) * (AGE_UNITS[unit.toLowerCase()] ?? Number.NaN) * 1000;
+  if (digits === '' || !Number.isSafeInteger(ms)) {
+    throw new TapedeckError(
+      'usage',
+      `Expected a time after \`${option}\`, got \`${text}\`. Examples: 90m, 12h, 30d, 2w`,
+    );
+  }
+  return ms;
+}
+
+/** Throws `TapedeckError` `usage`. */
+export function readCount(option: string, text: string): number {
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isSafeInteger(count)) return count;
+  throw new TapedeckError(
+    'usage',
+    `Expected a whole number after \`${option}\`, got \`${text}\`. Example: ${option} 1000`,
+  );
+}
+
+const UNITS: Record<string, number> = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3, tb: 1024 ** 4 };
+
+/** A size of at least one byte, as `512kb` or `64 MB`, in bytes. Throws `TapedeckError` `usage`. */
+export function readSize(option: string, text: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?b?)$/i.exec(text);
+  const unit = UNITS[(match?.[2] ?? '').toLowerCase().replace(/^([kmgt])$/, '$1b')];
+  const bytes = Math.round(Number(match?.[1]) * (unit ?? Number.NaN));
+  if (!Number.isSafeInteger(bytes) || bytes < 1) {
+    throw new TapedeckError(
+      'usage',
+      `Expected a size after \`${option}\`, got \`${text}\`. Examples: 512kb, 64mb, 1gb`,
+    );
+  }
+  return bytes;
+}

@@ -1,0 +1,200 @@
+/** Wraps or unwraps the files that are meant, one after the other: what is wrong with one does not stop the others. */
+
+import { fileURLToPath } from 'node:url';
+import { structuredPatch } from 'diff';
+import type { Entry } from '../../clients/config.ts';
+import type { Keeper } from '../../clients/kept.ts';
+import { launcherFor } from '../../clients/launcher.ts';
+import { listConfig } from '../../clients/list.ts';
+import { ALL, findTargets, type Target } from '../../clients/targets.ts';
+import { unwrapConfig } from '../../clients/unwrap.ts';
+import { wrapConfig } from '../../clients/wrap.ts';
+import type { Change, Outcome, Row } from '../../clients/wrapped.ts';
+import { TapedeckError } from '../../errors.ts';
+import { pad, widthOf } from '../../inspect/view/text.ts';
+import { escapeText } from '../../protocol/text.ts';
+import { withLock } from '../../store/file/lock.ts';
+import { VERSION } from '../../version.ts';
+import { say } from '../listening.ts';
+import { keeperFolder, thisKeeper, thisMachine } from '../machine.ts';
+import { withLineEnds, writeOutput } from '../output.ts';
+
+const REFUSED = 2;
+
+const DRY_RUN = ['', 'Nothing was written: --dry-run'];
+
+export async function wrapFiles(
+  word: string,
+  names: readonly string[],
+  { isDryRun, db }: { isDryRun: boolean; db: string | null },
+): Promise<void> {
+  const { platform, execPath: node } = process;
+  const launcher = launcherFor({ platform, node, bin: ownBin(), version: VERSION });
+  await changeFiles(word, [], names, isDryRun, {
+    change: (target, keeper) => wrapConfig(target, { names, launcher, db, isDryRun }, keeper),
+    advice: (changes) => wrapAdvice(word, changes, launcher),
+  });
+}
+
+export async function unwrapFiles(word: string, names: readonly string[], isDryRun: boolean): Promise<void> {
+  const known = thisKeeper()
+    .all()
+    .map(({ file }) => file);
+  await changeFiles(word, known, names, isDryRun, {
+    change: async (target, keeper) => unwrapConfig(target, { names, isDryRun }, keeper),
+    advice: unwrapAdvice,
+  });
+}
+
+function ownBin(): string {
+  return fileURLToPath(new URL('../../../bin/tapedeck.js', import.meta.url));
+}
+
+type Work = {
+  change: (target: Target, keeper: Keeper) => Promise<Change>;
+  /** What is to be said at the end. */
+  advice: (changes: readonly Change[]) => string[];
+};
+
+/** `known`: files of which is known that they were wrapped. Sets the exit code where something was refused. */
+async function changeFiles(
+  word: string,
+  known: readonly string[],
+  names: readonly string[],
+  isDryRun: boolean,
+  { change, advice }: Work,
+): Promise<void> {
+  const keeper = thisKeeper();
+  const targets = findTargets(word, thisMachine(), known);
+  if (targets.length === 0) throw new TapedeckError('usage', NO_CLIENT);
+  assertNamed(targets, names, keeper);
+  const changes: Change[] = [];
+  const work = async () => {
+    for (const target of targets) changes.push(...(await tryChange(target, () => change(target, keeper))));
+  };
+  try {
+    await (isDryRun ? work() : withLock(keeperFolder(), work));
+  } finally {
+    // Whatever comes between: what was changed is said.
+    const lines = changes.flatMap((one) => [...changeLines(one), ...(isDryRun ? diffLines(one) : [])]);
+    await writeOutput(withLineEnds([...lines, ...(isDryRun ? DRY_RUN : advice(changes))]));
+  }
+  if (changes.some(({ rows }) => rows.some((row) => isNamedRefusal(row, names)))) process.exitCode = REFUSED;
+}
+
+/** None where the file is refused: the others are not. */
+async function tryChange({ file }: Target, change: () => Promise<Change>): Promise<Change[]> {
+  try {
+    return [await change()];
+  } catch (error) {
+    if (!(error instanceof TapedeckError)) throw error;
+    say(escapeText(`${file}: ${error.message}. Nothing was written`));
+    process.exitCode = REFUSED;
+    return [];
+  }
+}
+
+function isNamedRefusal({ entry, outcome }: Row, names: readonly string[]): boolean {
+  return outcome === 'refused' && names.includes(entry.name);
+}
+
+/** A name that is nowhere is a slip: then nothing at all is done. */
+function assertNamed(targets: readonly Target[], names: readonly string[], keeper: Keeper): void {
+  const listed = targets.map((target) => listConfig(target, keeper));
+  const there = new Set(listed.flatMap(({ servers }) => servers.map(({ name }) => name)));
+  const unknown = names.find((name) => !there.has(name));
+  // A file that cannot be read says so itself.
+  if (unknown === undefined || listed.some(({ problem }) => problem !== null)) return;
+  const files = targets.map(({ file }) => file).join(', ');
+  const others = there.size === 0 ? 'it has none' : `there are: ${[...there].join(', ')}`;
+  throw new TapedeckError(
+    'usage',
+    escapeText(`Expected a server of ${files}, got \`${unknown}\`; ${others}`),
+  );
+}
+
+/** What `wrap` and `unwrap` did, for people. */
+
+export const NO_CLIENT =
+  'No config of a known client was found. A file is wrapped by its path: tapedeck wrap <file>';
+
+/** What stands before the note. */
+const WORDS: Record<Outcome, string> = {
+  wrapped: 'wrapped',
+  unwrapped: 'unwrapped',
+  unchanged: '',
+  refused: 'NOT wrapped',
+};
+
+/** The file, and a line for each of its servers. */
+export function changeLines({ target, rows }: Change): string[] {
+  const names = rows.map(({ entry }) => escapeText(labelOf(entry)));
+  const width = Math.max(0, ...names.map(widthOf));
+  const lines = rows.map((row, i) => `  ${pad(names[i] ?? '', width)}  ${outcomeOf(row)}`);
+  return [escapeText(titleOf(target)), ...(lines.length > 0 ? lines : ['  no servers'])];
+}
+
+function outcomeOf({ outcome, note }: Row): string {
+  return [WORDS[outcome], escapeText(note)].filter((text) => text !== '').join(': ');
+}
+
+export function titleOf({ client, file }: Target): string {
+  return client === null ? file : `${client.title}: ${file}`;
+}
+
+/** The name, and where it is needed the project that the server is for. */
+export function labelOf({ name, path }: Pick<Entry, 'name' | 'path'>): string {
+  const [first, project] = path;
+  return first === 'projects' && project !== undefined ? `${name} (${project})` : name;
+}
+
+/** Only the lines that change: what stands between them may be secret. */
+export function diffLines({ target, before, after }: Change): string[] {
+  const { hunks } = structuredPatch('', '', before.toString(), after.toString(), '', '', { context: 0 });
+  const name = escapeText(target.file);
+  const lines = hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines: changed }) => [
+    `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
+    ...changed.map((line) => line.split('\t').map(escapeText).join('\t')),
+  ]);
+  return lines.length === 0 ? [] : [`--- ${name}`, `+++ ${name}`, ...lines];
+}
+
+/** What is to be done next, and what is to be known. */
+export function wrapAdvice(word: string, changes: readonly Change[], launcher: readonly string[]): string[] {
+  const changed = changes.filter(isChanged);
+  if (changed.length === 0) return [];
+  const hasUrls = changed.some(({ rows }) =>
+    rows.some(({ entry, outcome }) => outcome === 'wrapped' && entry.server.kind === 'url'),
+  );
+  const projects = changed.filter(({ target }) => target.scope === 'project');
+  return [
+    '',
+    restartLine(changed),
+    `\`tapedeck unwrap ${word}\` puts it back; do that before you remove tapedeck. Copies: ${changed
+      .map(({ copyFolder }) => copyFolder)
+      .join(', ')}`,
+    ...(hasUrls
+      ? [
+          `The URL servers can be reached only while this runs: tapedeck record --wrapped${word === ALL ? '' : ` ${word}`}`,
+        ]
+      : []),
+    ...projects.map(
+      ({ target }) => `${target.file} belongs to a project: do not commit it while it is wrapped`,
+    ),
+    ...(launcher.includes('npx') ? ['tapedeck runs from npx: the client must find `npx` on its PATH'] : []),
+  ].map(escapeText);
+}
+
+export function unwrapAdvice(changes: readonly Change[]): string[] {
+  const changed = changes.filter(isChanged);
+  return changed.length === 0 ? [] : ['', restartLine(changed)];
+}
+
+function isChanged({ before, after }: Change): boolean {
+  return !after.equals(before);
+}
+
+function restartLine(changes: readonly Change[]): string {
+  const titles = new Set(changes.map(({ target }) => target.client?.title ?? 'the client'));
+  return `Restart ${[...titles].join(', ')}, so that the servers are started anew.`;
+}

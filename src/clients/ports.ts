@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { TapedeckError } from '../errors.ts';
+import { type Keeper, sha256, type WrappedUrl } from './kept.ts';
+import type { Target } from './targets.ts';
+import { openConfig, wrappedUrlOf } from './wrapped.ts';
+
+/** Below what Linux, macOS and Windows hand out by themselves, so that no other program gets it by chance. */
+const FIRST = 18_000;
+
+const COUNT = 10_000;
+
+/**
+ * A port that nothing listens on and that no other entry has. The same `seed` gets the same one, if it can be, so that an
+ * entry which is wrapped again keeps its port.
+ */
+export async function choosePort(seed: string, taken: ReadonlySet<number>): Promise<number> {
+  const start = Number.parseInt(sha256(seed).slice(0, 8), 16);
+  for (let i = 0; i < COUNT; i += 1) {
+    const port = FIRST + ((start + i) % COUNT);
+    if (!taken.has(port) && (await isFree(port))) return port;
+  }
+  throw new TapedeckError('usage', `no port between ${FIRST} and ${FIRST + COUNT} is free`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen({ host: '127.0.0.1', port, exclusive: true });
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
+}
+
+/** The URL servers that are wrapped: which ports must be served, and where they lead. */
+
+export type Listener = WrappedUrl & { name: string; file: string };
+
+/** Throws `TapedeckError` `usage` with the reason where the config cannot be read. */
+export function listenersOf(target: Target, keeper: Keeper): Listener[] {
+  const open = openConfig(target, keeper);
+  return open.config.entries.flatMap((entry) => {
+    const url = wrappedUrlOf(entry, open);
+    return url === undefined ? [] : [{ ...url, name: entry.name, file: target.file }];
+  });
+}

@@ -1,0 +1,18 @@
+import type { Store } from '../store/file/open.ts';
+import type { FrameSelection } from '../store/read/frames.ts';
+import type { SessionRow } from '../store/read/sessions.ts';
+
+export type WriteOptions = {
+  /** Told how many frames are written. */
+  onFrame: (count: number) => void;
+  /** Only these frames of the session, or what they belong to. */
+  only?: FrameSelection | undefined;
+  /** For `otlp`: what tools were called with and gave back. */
+  withArguments?: boolean;
+};
+
+export type Format = {
+  describe: string;
+  /** The session in pieces of text. Throws `TapedeckError` `usage` for a session that the format cannot hold. */
+  write(store: Store, session: SessionRow, options: WriteOptions): Iterable<string>;
+};

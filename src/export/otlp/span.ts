@@ -1,0 +1,200 @@
+/**
+ * Requests and notifications as spans of who sent them: siblings of the spans that client and server may have sent
+ * themselves. A request's span ends with its answer, a notification's with the status that accepts it over HTTP; over a
+ * stream nothing does, and it takes no time.
+ */
+
+import { createHash } from 'node:crypto';
+import type { Store } from '../../store/file/open.ts';
+import type { ExchangeRow, NotificationRow } from '../../store/read/exchanges.ts';
+import { type HttpExchangeRow, prepareHttpExchange } from '../../store/read/http.ts';
+import type { SessionRow } from '../../store/read/sessions.ts';
+import { type BodyOf, headerOf, isOf, memberOf, prepareBody, textOf } from '../parts.ts';
+import {
+  type Attribute,
+  attributesOf,
+  type Facts,
+  nanoseconds,
+  networkFacts,
+  notificationFacts,
+  operationFacts,
+  resourceUri,
+  serverFacts,
+  spanName,
+} from './facts.ts';
+
+const CLIENT = 3;
+
+const ERROR = 2;
+
+export type Span = {
+  traceId: string;
+  spanId: string;
+  traceState?: string;
+  parentSpanId?: string;
+  name: string;
+  kind: typeof CLIENT;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  attributes: Attribute[];
+  links?: { traceId: string; spanId: string }[];
+  status: { code?: typeof ERROR; message?: string };
+};
+
+/** A span, and how long it took by which attributes of metrics; null where nothing told its end. */
+export type Told = { span: Span; facts: Facts; duration: number | null };
+
+export type Spans = {
+  ofRequest(row: ExchangeRow): Told;
+  ofNotification(row: NotificationRow): Told;
+};
+
+/** `withArguments`: with what tools were called with and gave back, which may be personal. */
+export function prepareSpans(store: Store, session: SessionRow, withArguments: boolean): Spans {
+  const bodyOf = prepareBody(store, session.number);
+  const exchangeOf = prepareHttpExchange(store, session.number);
+  const httpOf = (number: number | null) => (number === null ? undefined : exchangeOf(number));
+
+  function ofRequest(row: ExchangeRow): Told {
+    const asked = bodyOf(row.requestSeq, isOf(row.id, 'request'));
+    const http = httpOf(row.http);
+    const facts = { ...operationFacts(row), ...commonFacts(session, row.askedBy, http) };
+    const span: Span = {
+      ...placeOf(keyOf(session, row), asked, null),
+      name: spanName(row),
+      kind: CLIENT,
+      ...timesOf(row.at, endOf(session, row)),
+      attributes: attributesOf({
+        ...facts,
+        'mcp.resource.uri': resourceUri(row),
+        'mcp.session.id': sessionId(http),
+        'jsonrpc.request.id': row.id,
+        'tapedeck.outcome': row.outcome,
+        ...(withArguments ? argumentFacts(row, asked, bodyOf) : {}),
+      }),
+      ...linksOf(http),
+      status: statusOf(row, bodyOf),
+    };
+    return { span, facts, duration: row.latency };
+  }
+
+  function ofNotification(row: NotificationRow): Told {
+    const http = httpOf(row.http);
+    // Only what is posted is accepted; an exchange that carries a notification to the client is about something else.
+    const posted = row.sentBy === 'client' ? http : undefined;
+    const accepted = posted?.responseAt ?? null;
+    const status = posted?.status ?? null;
+    const facts = { ...notificationFacts(row, status), ...commonFacts(session, row.sentBy, http) };
+    const key = `${session.id} ${row.seq} ${row.n}`;
+    const params = bodyOf(row.seq, (_, n) => n === row.n);
+    const span: Span = {
+      ...placeOf(key, params, row.about === null ? null : contextOf(session, row.about, bodyOf)),
+      name: row.method,
+      kind: CLIENT,
+      ...timesOf(row.at, accepted ?? row.at),
+      attributes: attributesOf({
+        ...facts,
+        'mcp.resource.uri': resourceUri(row),
+        'mcp.session.id': sessionId(http),
+      }),
+      ...linksOf(http),
+      status: facts['error.type'] === null ? {} : { code: ERROR },
+    };
+    return { span, facts, duration: accepted === null ? null : Math.max(0, accepted - row.at) };
+  }
+
+  return { ofRequest, ofNotification };
+}
+
+type RequestKey = Pick<ExchangeRow, 'requestSeq' | 'askedBy' | 'id' | 'idType'>;
+
+/** Two requests of one frame, in a batch, have two ids. */
+function keyOf(session: SessionRow, { requestSeq, askedBy, idType, id }: RequestKey): string {
+  return `${session.id} ${requestSeq} ${askedBy} ${idType} ${id}`;
+}
+
+/** The span of a request. */
+function contextOf(session: SessionRow, request: RequestKey, bodyOf: BodyOf): TraceContext {
+  return placeOf(keyOf(session, request), bodyOf(request.requestSeq, isOf(request.id, 'request')), null);
+}
+
+type Place = Pick<Span, 'traceId' | 'spanId' | 'parentSpanId' | 'traceState'>;
+
+/**
+ * Its ids, the same in every export (who sends a session twice overwrites, and does not double), and its parent: the one
+ * that the sender wrote, else what it belongs to, else none.
+ */
+function placeOf(key: string, params: Buffer | null, belongsTo: TraceContext | null): Place {
+  const written = readTraceparent(textOf(params, '_meta', 'traceparent'));
+  const state = written === null ? null : textOf(params, '_meta', 'tracestate');
+  const parent = written ?? belongsTo;
+  return {
+    traceId: parent?.traceId ?? ownId(`trace ${key}`).slice(0, 32),
+    spanId: ownId(`span ${key}`).slice(0, 16),
+    ...(parent === null ? {} : { parentSpanId: parent.spanId }),
+    ...(state === null ? {} : { traceState: state }),
+  };
+}
+
+function ownId(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+/** What a span and a metric of one operation have in common. */
+function commonFacts(
+  session: SessionRow,
+  sender: 'client' | 'server',
+  http: HttpExchangeRow | undefined,
+): Facts {
+  return {
+    ...networkFacts(session, http?.version ?? null),
+    ...(sender === 'client' ? serverFacts(session) : {}),
+  };
+}
+
+function sessionId(http: HttpExchangeRow | undefined): string | undefined {
+  return headerOf(http?.requestHeaders ?? [], 'mcp-session-id');
+}
+
+/** The HTTP request's own context is not the message's. */
+function linksOf(http: HttpExchangeRow | undefined): Pick<Span, 'links'> {
+  const link = readTraceparent(headerOf(http?.requestHeaders ?? [], 'traceparent'));
+  return link === null ? {} : { links: [link] };
+}
+
+function timesOf(from: number, to: number): Pick<Span, 'startTimeUnixNano' | 'endTimeUnixNano'> {
+  return { startTimeUnixNano: nanoseconds(from), endTimeUnixNano: nanoseconds(Math.max(from, to)) };
+}
+
+/** A request without an answer was open to the end of its session, or as long as that has been recorded. */
+function endOf(session: SessionRow, { at, latency }: ExchangeRow): number {
+  return latency === null ? (session.endedAt ?? at) : at + latency;
+}
+
+function argumentFacts(row: ExchangeRow, asked: Buffer | null, bodyOf: BodyOf): Facts {
+  if (row.method !== 'tools/call') return {};
+  const result = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row.id, 'result'));
+  return {
+    'gen_ai.tool.call.arguments': memberOf(asked, 'arguments')?.toString('utf8'),
+    'gen_ai.tool.call.result': result?.toString('utf8'),
+  };
+}
+
+function statusOf(row: ExchangeRow, bodyOf: BodyOf): Span['status'] {
+  if (operationFacts(row)['error.type'] === null) return {};
+  const error = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row.id, 'error'));
+  const message = textOf(error, 'message');
+  return { code: ERROR, ...(message === null ? {} : { message }) };
+}
+
+/** The trace that a request was part of, as its sender wrote it: W3C Trace Context, sections 3.2 and 3.3. */
+
+export type TraceContext = { traceId: string; spanId: string };
+
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-|$)/;
+
+/** Null: there is none, or none that is valid (a receiver then begins a trace of its own, as the text asks). */
+export function readTraceparent(text: string | null | undefined): TraceContext | null {
+  const [, traceId, spanId] = TRACEPARENT.exec(text?.trim() ?? '') ?? [];
+  return traceId === undefined || spanId === undefined ? null : { traceId, spanId };
+}

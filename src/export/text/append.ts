@@ -1,0 +1,121 @@
+/**
+ * More frames for a text recording. What stands in the file stays byte for byte, by whomever it was written and whenever, so
+ * that it diffs as what was added. The file is replaced once the new one is whole.
+ */
+
+import {
+  closeSync,
+  copyFileSync,
+  createReadStream,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { TapedeckError } from '../../errors.ts';
+import type { SessionStart } from '../../store/file/columns.ts';
+import type { Store } from '../../store/file/open.ts';
+import { findSession } from '../../store/read/sessions.ts';
+import { appendTo, type Block } from '../../store/write/import.ts';
+import { removeSession } from '../../store/write/removal.ts';
+import { insertSession } from '../../store/write/rows.ts';
+import { cannotWrite, partOf, targetOf, writePieces } from '../replace-file.ts';
+import { EXCHANGE_MEMBERS } from './exchange.ts';
+import { readHeader } from './header.ts';
+import { eachLine, timeAfter } from './lines.ts';
+import { BadLine, readLine } from './members.ts';
+import { writeNdjson } from './write.ts';
+
+/** What the lines behind a file's last one go on from. */
+type Ending = { at: number; exchanges: number; hasLineEnd: boolean };
+
+/** Others may add to the same file: it is read again when it has changed meanwhile. */
+const MAX_TRIES = 10;
+
+/**
+ * Adds blocks to a file. `store` is for passing use; `start` is the session that the file holds. Throws `TapedeckError`
+ * `usage` where the file cannot be read or written any more.
+ */
+export async function appendNdjson(
+  path: string,
+  blocks: readonly Block[],
+  store: Store,
+  start: SessionStart,
+): Promise<void> {
+  const target = targetOf(path);
+  try {
+    let before = '';
+    for (let tries = 0; stateOf(target) !== before; tries += 1) {
+      if (tries === MAX_TRIES) throw new BadLine('it never stopped changing');
+      before = stateOf(target);
+      const ending = await readEnding(target);
+      copyWith(target, linesOf(blocks, ending, store, start), ending);
+    }
+    renameSync(partOf(target), target);
+  } catch (error) {
+    rmSync(partOf(target), { force: true });
+    if (!(error instanceof BadLine)) throw cannotWrite(path, error);
+    throw new TapedeckError('usage', `${path} was changed, and cannot be added to: ${error.message}.`, {
+      cause: error,
+    });
+  }
+}
+
+function stateOf(target: string): string {
+  const { ino, size, mtimeMs } = statSync(target);
+  return `${ino} ${size} ${mtimeMs}`;
+}
+
+async function readEnding(target: string): Promise<Ending> {
+  const ending: Ending = { at: Number.NaN, exchanges: 0, hasLineEnd: true };
+  for await (const { bytes, isWhole } of eachLine(createReadStream(target))) {
+    const line = readLine(bytes);
+    ending.hasLineEnd = isWhole;
+    if (Number.isNaN(ending.at)) ending.at = readHeader(line).at;
+    else {
+      ending.at = timeAfter(ending.at, line.number('ms') ?? 0);
+      if (EXCHANGE_MEMBERS.some((name) => line.has(name)))
+        ending.exchanges = Math.max(ending.exchanges, line.count('http') ?? 0);
+    }
+  }
+  if (Number.isNaN(ending.at)) throw new BadLine('it is empty');
+  return ending;
+}
+
+/** The way through a store is that of everything recorded, with what is masked on it. */
+function linesOf(
+  blocks: readonly Block[],
+  { at, exchanges }: Ending,
+  store: Store,
+  start: SessionStart,
+): string[] {
+  const { id, number } = insertSession(store, { ...start, at });
+  const append = appendTo(store, number);
+  for (const block of blocks) append.add(block, exchanges);
+  const [, ...lines] = joinedLines(writeNdjson(store, findSession(store, id), { onFrame() {} }));
+  removeSession(store, number);
+  return lines;
+}
+
+/** Pieces of lines as whole lines. */
+function* joinedLines(pieces: Iterable<string>): Generator<string> {
+  let line: string[] = [];
+  for (const piece of pieces) {
+    line.push(piece);
+    if (!piece.endsWith('\n')) continue;
+    yield line.join('');
+    line = [];
+  }
+}
+
+function copyWith(target: string, lines: readonly string[], { hasLineEnd }: Ending): void {
+  copyFileSync(target, partOf(target));
+  const file = openSync(partOf(target), 'a');
+  try {
+    writePieces(file, hasLineEnd ? lines : ['\n', ...lines]);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,212 @@
+/** Lines of a text recording that tell of an HTTP exchange: its request, answers of status 1xx, its response, its end. */
+
+import type { HttpExchange, SidedEdit } from '../../protocol/http/exchange.ts';
+import type { HttpEndEvent } from '../../protocol/wire/http-event.ts';
+import { type HeadMoment, type HttpExchangeRow, INFORMATION, REQUEST_HEAD } from '../../store/read/http.ts';
+import { msText, timeAfter } from './lines.ts';
+import { BadLine, type Members, required } from './members.ts';
+
+const CLOSERS: Record<HttpEndEvent['closedBy'], true> = { server: true, client: true, proxy: true };
+
+/** When a head passed. */
+export function headTime(row: HttpExchangeRow, { kind, index }: HeadMoment): number {
+  if (kind === REQUEST_HEAD) return row.at;
+  return (kind === INFORMATION ? row.informations[index]?.at : row.responseAt) ?? row.at;
+}
+
+export function headLine(row: HttpExchangeRow, { kind, index }: HeadMoment, ms: string): string {
+  const head =
+    kind === REQUEST_HEAD
+      ? { request: requestJson(row) }
+      : kind === INFORMATION
+        ? { information: { ...row.informations[index], at: undefined } }
+        : { response: responseJson(row) };
+  return exchangeLine(row, ms, head);
+}
+
+export function endLine(row: HttpExchangeRow, ms: string): string {
+  const { closedBy, error, responseTrailers } = row;
+  return exchangeLine(row, ms, {
+    end: { closedBy, error: error ?? undefined, trailers: someOf(responseTrailers) },
+  });
+}
+
+function exchangeLine({ number }: HttpExchangeRow, ms: string, what: object): string {
+  return `{"ms":${ms},"http":${number},${JSON.stringify(what).slice(1)}\n`;
+}
+
+function requestJson(row: HttpExchangeRow): object {
+  const { method, path, version, client, requestHeaders: headers } = row;
+  return { method, path, version, client, headers, edits: editsOf(row, 'request'), body: bodyJson(row) };
+}
+
+/** `ms` counts from the head. */
+function bodyJson({ at, requestEndedAt, requestBytes, requestTrailers }: HttpExchangeRow) {
+  if (requestEndedAt === null && requestBytes === 0 && requestTrailers.length === 0) return undefined;
+  const ms = requestEndedAt === null ? undefined : Number(msText(requestEndedAt - at));
+  return { ms, bytes: requestBytes, trailers: someOf(requestTrailers) };
+}
+
+function responseJson(row: HttpExchangeRow): object {
+  const { status, statusText, responseHeaders: headers, responseBytes: bytes } = row;
+  return { status, statusText, headers, edits: editsOf(row, 'response'), bytes };
+}
+
+function editsOf({ edits }: HttpExchangeRow, side: SidedEdit['side']): object[] | undefined {
+  const own = edits.filter((edit) => edit.side === side);
+  return someOf(own.map(({ header, original }) => ({ header, original })));
+}
+
+function someOf<T>(list: T[]): T[] | undefined {
+  return list.length === 0 ? undefined : list;
+}
+
+/** Lines that are about an exchange have one of these members. */
+export const EXCHANGE_MEMBERS = ['request', 'information', 'response', 'end'] as const;
+
+export type ExchangeBook = {
+  /** Takes what a line says. Gives the exchange once it has ended. Throws `BadLine`. */
+  read(line: Members, at: number, lineNumber: number, frames: number): HttpExchange | null;
+  /** Exchanges that have not ended. Throws `BadLine` where one has no request. */
+  open(): Generator<HttpExchange>;
+};
+
+type OpenExchange = { row: HttpExchange; firstLine: number; hasRequest: boolean };
+
+/** `isKnown` tells whether an exchange of this number has ended before. */
+export function createExchangeBook(isKnown: (number: number) => boolean): ExchangeBook {
+  const open = new Map<number, OpenExchange>();
+
+  function exchangeOf(number: number, firstLine: number): OpenExchange {
+    const before = open.get(number);
+    if (before !== undefined) return before;
+    if (isKnown(number)) throw new BadLine(`HTTP exchange ${number} has ended before this line`);
+    const exchange = { row: emptyExchange(number), firstLine, hasRequest: false };
+    open.set(number, exchange);
+    return exchange;
+  }
+
+  return {
+    read(line, at, lineNumber, frames) {
+      line.only('ms', 'http', ...EXCHANGE_MEMBERS);
+      const number = line.count('http');
+      if (number === null || number === 0) throw new BadLine('expected a number from 1 on as `http`');
+      const told = EXCHANGE_MEMBERS.filter((name) => line.has(name));
+      if (told.length > 1)
+        throw new BadLine(`expected one of ${told.join(', ')} in a line, got ${told.length}`);
+      const exchange = exchangeOf(number, lineNumber);
+      const { row } = exchange;
+      const request = line.object('request');
+      const information = line.object('information');
+      const response = line.object('response');
+      const end = line.object('end');
+      if (request !== null) {
+        if (exchange.hasRequest) throw new BadLine(`HTTP exchange ${number} has a request already`);
+        exchange.hasRequest = true;
+        readRequest(row, request, at);
+      } else if (information !== null) readInformation(row, information, at);
+      else if (response !== null) readResponse(row, response, at);
+      else if (end !== null) {
+        checkRequest(exchange);
+        readEnd(row, end, at, frames);
+        open.delete(number);
+        return row;
+      }
+      return null;
+    },
+    *open() {
+      for (const exchange of open.values()) {
+        checkRequest(exchange);
+        yield exchange.row;
+      }
+    },
+  };
+}
+
+function checkRequest({ row, firstLine, hasRequest }: OpenExchange): void {
+  if (hasRequest) return;
+  throw new BadLine(
+    `expected a \`request\` of HTTP exchange ${row.number}, which line ${firstLine} begins, got none`,
+  );
+}
+
+function emptyExchange(number: number): HttpExchange {
+  return {
+    number,
+    method: '',
+    path: '',
+    version: '',
+    client: '',
+    requestHeaders: [],
+    requestTrailers: [],
+    requestBytes: 0,
+    informations: [],
+    status: null,
+    statusText: null,
+    responseHeaders: null,
+    responseTrailers: [],
+    responseBytes: 0,
+    at: 0,
+    requestEndedAt: null,
+    responseAt: null,
+    endedAt: null,
+    endedAfter: null,
+    closedBy: null,
+    error: null,
+    edits: [],
+  };
+}
+
+function readRequest(row: HttpExchange, request: Members, at: number): void {
+  request.only('method', 'path', 'version', 'client', 'headers', 'edits', 'body');
+  row.at = at;
+  row.method = required(request, 'method', request.text('method'));
+  row.path = required(request, 'path', request.text('path'));
+  row.version = request.text('version') ?? '1.1';
+  row.client = request.text('client') ?? '';
+  row.requestHeaders = request.pairs('headers') ?? [];
+  row.edits.unshift(...readEdits(request, 'request'));
+  const body = request.object('body');
+  if (body !== null) {
+    body.only('ms', 'bytes', 'trailers');
+    const ms = body.number('ms');
+    row.requestEndedAt = ms === null ? null : timeAfter(at, ms);
+    row.requestBytes = body.count('bytes') ?? 0;
+    row.requestTrailers = body.pairs('trailers') ?? [];
+  }
+}
+
+function readInformation(row: HttpExchange, information: Members, at: number): void {
+  information.only('status', 'headers');
+  const status = required(information, 'status', information.count('status'));
+  row.informations.push({ at, status, headers: information.pairs('headers') ?? [] });
+}
+
+function readResponse(row: HttpExchange, response: Members, at: number): void {
+  if (row.responseAt !== null) throw new BadLine(`HTTP exchange ${row.number} has a response already`);
+  response.only('status', 'statusText', 'headers', 'edits', 'bytes');
+  row.responseAt = at;
+  row.status = required(response, 'status', response.count('status'));
+  row.statusText = response.text('statusText') ?? '';
+  row.responseHeaders = response.pairs('headers') ?? [];
+  row.responseBytes = response.count('bytes') ?? 0;
+  row.edits.push(...readEdits(response, 'response'));
+}
+
+function readEnd(row: HttpExchange, end: Members, at: number, frames: number): void {
+  end.only('closedBy', 'error', 'trailers');
+  row.endedAt = at;
+  row.endedAfter = frames;
+  row.closedBy = end.oneOf('closedBy', CLOSERS) ?? 'server';
+  row.error = end.text('error');
+  row.responseTrailers = end.pairs('trailers') ?? [];
+}
+
+function readEdits(head: Members, side: SidedEdit['side']): SidedEdit[] {
+  return (head.objects('edits') ?? []).map((edit) => {
+    edit.only('header', 'original');
+    const header = required(edit, 'header', edit.text('header'));
+    const original = required(edit, 'original', edit.text('original'));
+    return { side, header, original };
+  });
+}

@@ -1,0 +1,274 @@
+/** Figures of calls and notifications: how many, how they ended, how long they took, how many bytes they had. */
+
+/** A call: a request with its answer, if it has one. Or a notification. */
+export type Call = {
+  kind: 'request' | 'notification';
+  askedBy: 'client' | 'server';
+  method: string;
+  /** The tool or prompt; null for other methods. */
+  target: string | null;
+  outcome: CallOutcome | null;
+  /** Microseconds. */
+  latency: number | null;
+  bytes: number;
+  /** The frames of its request, and of its answer or cancellation. */
+  from: number;
+  until: number | null;
+};
+
+export const OUTCOMES = ['ok', 'tool-error', 'error', 'cancelled', 'input-required', 'unanswered'] as const;
+
+export type CallOutcome = (typeof OUTCOMES)[number];
+
+/** What figures are put together by. */
+export type Topic = Pick<Call, 'kind' | 'askedBy' | 'method' | 'target'>;
+
+export type Figures = Topic & {
+  count: number;
+  outcomes: Map<CallOutcome, number>;
+  bytes: number;
+  /** How many of one session were without their answer at the same time, at most. */
+  atOnce: number;
+  latencies: Latencies;
+};
+
+export function noFigures({ kind, askedBy, method, target }: Topic): Figures {
+  const topic = { kind, askedBy, method, target };
+  return { ...topic, count: 0, outcomes: new Map(), bytes: 0, atOnce: 0, latencies: noLatencies() };
+}
+
+/** The length keeps a method and a target apart, whatever is in them. */
+export function topicKey({ kind, askedBy, method, target }: Topic): string {
+  return `${kind} ${askedBy} ${method.length} ${method}${target === null ? '' : ` ${target}`}`;
+}
+
+/** The figures of one session. */
+export type SessionFigures = {
+  topics: Figures[];
+  /** `atOnce` of whole methods, and of all calls; see `methodKey`. It does not follow from that of the topics. */
+  atOnce: Record<string, number>;
+};
+
+export function methodKey({ askedBy, method }: Topic): string {
+  return `${askedBy} ${method}`;
+}
+
+/** The key of all calls together. */
+export const ALL_METHODS = '';
+
+/** The figures of calls that come in the order of their requests. */
+export function figuresOf(calls: Iterable<Call>): SessionFigures {
+  const topics = new Map<string, { figures: Figures; peak: Peak }>();
+  const peaks = new Map<string, Peak>();
+  for (const call of calls) {
+    const key = topicKey(call);
+    const topic = topics.get(key) ?? { figures: noFigures(call), peak: noPeak() };
+    topics.set(key, topic);
+    addCall(topic.figures, call);
+    if (call.kind === 'notification') continue;
+    topic.figures.atOnce = addToPeak(topic.peak, call);
+    for (const wider of [methodKey(call), ALL_METHODS]) {
+      const peak = peaks.get(wider) ?? noPeak();
+      peaks.set(wider, peak);
+      addToPeak(peak, call);
+    }
+  }
+  return {
+    topics: [...topics.values()].map(({ figures }) => figures),
+    atOnce: Object.fromEntries([...peaks].map(([key, { most }]) => [key, most])),
+  };
+}
+
+function addCall(figures: Figures, { kind, bytes, outcome, latency }: Call): void {
+  figures.count += 1;
+  figures.bytes += bytes;
+  if (kind === 'request') addOutcome(figures, outcome ?? 'unanswered', 1);
+  if (latency !== null) addLatency(figures.latencies, latency);
+}
+
+/** The frames where calls end that are under way, how many never end, and how many were under way at most. */
+type Peak = { untils: number[]; forEver: number; most: number };
+
+function noPeak(): Peak {
+  return { untils: [], forEver: 0, most: 0 };
+}
+
+function addToPeak(peak: Peak, { from, until }: Call): number {
+  peak.untils = peak.untils.filter((end) => end > from);
+  if (until === null) peak.forEver += 1;
+  else peak.untils.push(until);
+  peak.most = Math.max(peak.most, peak.untils.length + peak.forEver);
+  return peak.most;
+}
+
+function addOutcome({ outcomes }: Figures, outcome: CallOutcome, count: number): void {
+  outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + count);
+}
+
+export function noSessionFigures(): SessionFigures {
+  return { topics: [], atOnce: {} };
+}
+
+/** Puts the figures of another session to these. */
+export function addSessionFigures(to: SessionFigures, more: SessionFigures): void {
+  const topics = new Map(to.topics.map((topic) => [topicKey(topic), topic]));
+  for (const one of more.topics) {
+    const key = topicKey(one);
+    const topic = topics.get(key) ?? noFigures(one);
+    topics.set(key, topic);
+    addFigures(topic, one);
+    topic.atOnce = Math.max(topic.atOnce, one.atOnce);
+  }
+  to.topics = [...topics.values()];
+  for (const [key, most] of Object.entries(more.atOnce)) to.atOnce[key] = Math.max(to.atOnce[key] ?? 0, most);
+}
+
+/** Adds the figures of another topic or session, but for `atOnce`. */
+export function addFigures(to: Figures, more: Figures): void {
+  to.count += more.count;
+  to.bytes += more.bytes;
+  for (const [outcome, count] of more.outcomes) addOutcome(to, outcome, count);
+  addLatencies(to.latencies, more.latencies);
+}
+
+/** As text, to be kept: short, because there may be thousands to read at once. */
+export function figuresText({ topics, atOnce: peaks }: SessionFigures): string {
+  const written = topics.map(
+    ({ kind, askedBy, method, target, count, bytes, atOnce, outcomes, latencies }) => {
+      const { least, most, classes } = latencies;
+      const topic = [kind === 'request' ? 1 : 0, askedBy === 'client' ? 1 : 0, method, target];
+      const ended = OUTCOMES.map((outcome) => outcomes.get(outcome) ?? 0);
+      return [...topic, count, bytes, atOnce, least, most, ended, [...classes].flat()];
+    },
+  );
+  return JSON.stringify([peaks, written]);
+}
+
+type Written = [
+  ...topic: [isRequest: number, isClient: number, method: string, target: string | null],
+  ...figures: [count: number, bytes: number, atOnce: number, least: number, most: number],
+  ended: number[],
+  classes: number[],
+];
+
+/** What `figuresText` wrote. */
+export function readFigures(text: string): SessionFigures {
+  const [atOnce, topics] = JSON.parse(text) as [Record<string, number>, Written[]];
+  return { topics: topics.map(readTopic), atOnce };
+}
+
+function readTopic([isRequest, isClient, method, target, ...figures]: Written): Figures {
+  const [count, bytes, atOnce, least, most, ended, classes] = figures;
+  const counts = new Map<number, number>();
+  for (let i = 0; i < classes.length; i += 2) counts.set(classes[i] ?? 0, classes[i + 1] ?? 0);
+  const answered = [...counts.values()].reduce((sum, some) => sum + some, 0);
+  const outcomes = OUTCOMES.map((outcome, i): [CallOutcome, number] => [outcome, ended[i] ?? 0]);
+  return {
+    kind: isRequest === 1 ? 'request' : 'notification',
+    askedBy: isClient === 1 ? 'client' : 'server',
+    method,
+    target,
+    count,
+    outcomes: new Map(outcomes.filter(([, some]) => some > 0)),
+    bytes,
+    atOnce,
+    latencies: { classes: counts, count: answered, least, most },
+  };
+}
+
+/**
+ * Latencies in little memory, however many there are: counted by classes that are 1 % wide, so that percentiles are exact to
+ * half a per cent, and counts of several sessions can be put together.
+ */
+
+export type Latencies = {
+  /** How many there are of each class. */
+  classes: Map<number, number>;
+  count: number;
+  /** Microseconds; 0 where there are none. */
+  least: number;
+  most: number;
+};
+
+const WIDTH = Math.log(1.01);
+
+export function noLatencies(): Latencies {
+  return { classes: new Map(), count: 0, least: 0, most: 0 };
+}
+
+/** Adds one of so many microseconds. */
+export function addLatency(to: Latencies, microseconds: number): void {
+  const latency = Math.max(0, microseconds);
+  addCount(to, classOf(latency), 1);
+  to.least = to.count === 0 ? latency : Math.min(to.least, latency);
+  to.most = Math.max(to.most, latency);
+  to.count += 1;
+}
+
+export function addLatencies(to: Latencies, more: Latencies): void {
+  if (more.count === 0) return;
+  for (const [number, count] of more.classes) addCount(to, number, count);
+  to.least = to.count === 0 ? more.least : Math.min(to.least, more.least);
+  to.most = Math.max(to.most, more.most);
+  to.count += more.count;
+}
+
+function addCount({ classes }: Latencies, number: number, count: number): void {
+  classes.set(number, (classes.get(number) ?? 0) + count);
+}
+
+/** Class 0 is below one microsecond. */
+function classOf(microseconds: number): number {
+  return microseconds < 1 ? 0 : 1 + Math.floor(Math.log(microseconds) / WIDTH);
+}
+
+function middleOf(number: number): number {
+  return number === 0 ? 0 : Math.exp((number - 0.5) * WIDTH);
+}
+
+/** For each share, such as 0.95, the latency in microseconds that it does not exceed (the nearest rank); null for none. */
+export function percentiles(latencies: Latencies, shares: readonly number[]): (number | null)[] {
+  const sorted = [...latencies.classes].toSorted(([a], [b]) => a - b);
+  return shares.map((share) => (latencies.count === 0 ? null : latencyAt(latencies, sorted, share)));
+}
+
+function latencyAt(
+  { count, least, most }: Latencies,
+  sorted: readonly [number: number, count: number][],
+  share: number,
+): number {
+  let left = Math.max(1, Math.ceil(share * count));
+  if (left === count) return most;
+  for (const [number, some] of sorted) {
+    left -= some;
+    if (left <= 0) return Math.min(most, Math.max(least, middleOf(number)));
+  }
+  return most;
+}
+
+export type Bar = { from: number; to: number; count: number };
+
+/** How many lie in each step of 1, 2, 5, 10, 20 … microseconds, from the least to the most. */
+export function histogram({ classes, count, least, most }: Latencies): Bar[] {
+  if (count === 0) return [];
+  const bars = stepsAround(least, most);
+  for (const [number, some] of classes) {
+    const middle = Math.min(most, Math.max(least, middleOf(number)));
+    const bar = bars.find(({ to }) => middle < to) ?? bars.at(-1);
+    if (bar !== undefined) bar.count += some;
+  }
+  return bars;
+}
+
+function stepsAround(least: number, most: number): Bar[] {
+  const bars: Bar[] = [];
+  let from = 0;
+  for (let power = 1; ; power *= 10) {
+    for (const step of [1, 2, 5]) {
+      const to = step * power;
+      if (to > least) bars.push({ from, to, count: 0 });
+      if (to > most) return bars;
+      from = to;
+    }
+  }
+}

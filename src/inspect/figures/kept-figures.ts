@@ -1,0 +1,152 @@
+/**
+ * The figures of many sessions, kept beside the store once they are over: to make them anew takes seconds for a million
+ * messages. Those of all sessions are kept together too.
+ */
+
+import type { Store } from '../../store/file/open.ts';
+import { type SideFile, SUM } from '../../store/keep/side-file.ts';
+import { type SessionRow, stateOf } from '../../store/read/sessions.ts';
+import {
+  addSessionFigures,
+  figuresText,
+  noSessionFigures,
+  readFigures,
+  type SessionFigures,
+} from './call-figures.ts';
+import { prepareFigures } from './session-figures.ts';
+
+/** The figures of one session, or of several together. */
+export type SomeFigures = { session: SessionRow | null; sessions: number; figures: SessionFigures };
+
+/** So long figures wait to be kept: what a kill costs. */
+const SLICE_MS = 500;
+
+/** Of each session. `version`: whose figures may be kept. Without a side file they are made each time. */
+export function* eachFigures(
+  store: Store,
+  side: SideFile | null,
+  sessions: Iterable<SessionRow>,
+  version: string,
+): Generator<SomeFigures & { session: SessionRow }> {
+  const make = prepareFigures(store);
+  const shelf = side === null ? null : openShelf(side);
+  try {
+    for (const session of sessions) {
+      const madeFrom = sourceOf(session, version);
+      const kept = shelf?.take(session.id, madeFrom);
+      const figures = kept ?? make(session);
+      if (kept === undefined && isOver(session)) shelf?.put(session.id, madeFrom, figures);
+      yield { session, sessions: 1, figures };
+    }
+  } finally {
+    shelf?.close();
+  }
+}
+
+/** Of all these sessions: first of those together that were put together before, then of each that was not. */
+export function* summedFigures(
+  store: Store,
+  side: SideFile,
+  sessions: readonly SessionRow[],
+  version: string,
+): Generator<SomeFigures> {
+  const sources = new Map(sessions.map((session) => [session.id, sourceOf(session, version)]));
+  const { sum, summed } = readSum(side, sources);
+  if (summed.size > 0) yield { session: null, sessions: summed.size, figures: sum };
+  const rest = sessions.filter(({ id }) => !summed.has(id));
+  const added: SessionRow[] = [];
+  for (const one of eachFigures(store, side, rest, version)) {
+    yield one;
+    if (!isOver(one.session)) continue;
+    addSessionFigures(sum, one.figures);
+    added.push(one.session);
+  }
+  if (added.length === 0) return;
+  const together = [...summed, ...added.map(({ id }) => id)];
+  attempt(() => writeSum(side, sum, new Map(together.map((id) => [id, sources.get(id) ?? '']))));
+}
+
+/** What figures are made from: while this is the same, they are. */
+function sourceOf({ frames, indexed }: SessionRow, version: string): string {
+  return `${version} ${frames} ${indexed}`;
+}
+
+function isOver(session: SessionRow): boolean {
+  return session.indexed >= session.frames && stateOf(session) !== 'open';
+}
+
+/** The sum that is kept, and of which sessions; of none, where one of them has changed since. */
+function readSum(
+  side: SideFile,
+  sources: ReadonlyMap<string, string>,
+): { sum: SessionFigures; summed: ReadonlySet<string> } {
+  const read = side.transaction(() => ({
+    summed: side.prepare<[], [string, string]>('SELECT session, made_from FROM summed').raw().all(),
+    text: side.prepare<[string], string>('SELECT figures FROM figures WHERE session = ?').pluck().get(SUM),
+  }));
+  const { summed, text } = read();
+  const isCurrent = summed.every(([id, madeFrom]) => sources.get(id) === madeFrom);
+  return text === undefined || !isCurrent
+    ? { sum: noSessionFigures(), summed: new Set() }
+    : { sum: readFigures(text), summed: new Set(summed.map(([id]) => id)) };
+}
+
+/** The sum, and of which sessions it is, in one transaction. */
+function writeSum(side: SideFile, sum: SessionFigures, sources: ReadonlyMap<string, string>): void {
+  const insert = side.prepare('INSERT INTO summed (session, made_from) VALUES (?, ?)');
+  const write = side.transaction(() => {
+    side.exec('DELETE FROM summed');
+    for (const [id, source] of sources) insert.run(id, source);
+    side.prepare(INSERT_FIGURES).run(SUM, '', figuresText(sum));
+  });
+  write.immediate();
+}
+
+/** What cannot be kept is made again next time. */
+function attempt(write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+  }
+}
+
+const INSERT_FIGURES = 'INSERT OR REPLACE INTO figures (session, made_from, figures) VALUES (?, ?, ?)';
+
+type Shelf = {
+  take(id: string, madeFrom: string): SessionFigures | undefined;
+  put(id: string, madeFrom: string, figures: SessionFigures): void;
+  close(): void;
+};
+
+/** Writes in transactions of many sessions: each takes about a millisecond. */
+function openShelf(side: SideFile): Shelf {
+  const get = side
+    .prepare<[string, string], string>('SELECT figures FROM figures WHERE session = ? AND made_from = ?')
+    .pluck();
+  const insert = side.prepare(INSERT_FIGURES);
+  let waiting: [id: string, madeFrom: string, figures: string][] = [];
+  let since = performance.now();
+
+  function write(): void {
+    const rows = waiting;
+    waiting = [];
+    attempt(() => side.transaction(() => void rows.map((row) => insert.run(...row))).immediate());
+  }
+
+  return {
+    take(id, madeFrom) {
+      const text = get.get(id, madeFrom);
+      return text === undefined ? undefined : readFigures(text);
+    },
+    put(id, madeFrom, figures) {
+      waiting.push([id, madeFrom, figuresText(figures)]);
+      if (performance.now() - since < SLICE_MS) return;
+      write();
+      since = performance.now();
+    },
+    close() {
+      if (waiting.length > 0) write();
+    },
+  };
+}

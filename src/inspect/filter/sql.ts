@@ -1,0 +1,206 @@
+/**
+ * A filter as SQL about the frames of one session, every value a bound parameter. `~` is asked by functions that the
+ * store's connection is given for it.
+ */
+
+import type { Store } from '../../store/file/open.ts';
+import type { FrameSelection } from '../../store/read/frames.ts';
+import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
+import { type Field, type FilterRow, fieldOf, type Join, rowOfFrame, type Value } from './fields.ts';
+import { type Filter, isAboutSessions, sessionPart, type Term, type Test } from './filter.ts';
+import type { PieceTest, TextTest } from './text-test.ts';
+
+type Values = Record<string, string | number>;
+
+/** In the order in which they must stand. */
+const JOINS: readonly [join: Join, sql: string][] = [
+  ['session', 'JOIN session AS s ON s.number = f.session'],
+  ['http', 'LEFT JOIN http_exchange AS h ON h.session = f.session AND h.number = f.http'],
+  ['message', 'LEFT JOIN message AS m ON m.session = f.session AND m.seq = f.seq'],
+  [
+    'call',
+    `LEFT JOIN message AS c ON c.session = m.session
+       AND c.seq = iif(m.kind = 'request' OR m.to_seq IS NULL OR m.relation = 'round', m.seq, m.to_seq)
+       AND c.n = iif(m.kind = 'request' OR m.to_seq IS NULL OR m.relation = 'round', m.n, m.to_n)`,
+  ],
+  [
+    'answer',
+    `LEFT JOIN message AS a ON a.session = c.session AND a.to_seq = c.seq AND a.to_n = c.n AND a.relation = 'reply'`,
+  ],
+];
+
+/** The frames of a session for which a filter holds. The selection is of use for this connection alone. */
+export function selectFrames(store: Store, filter: Filter): FrameSelection {
+  const { sql, values } = compile(store, filter, (field) => field.sql);
+  const joins = joinsOf(filter);
+  const joined = JOINS.filter(([join]) => joins.has(join)).map(([, text]) => text);
+  return {
+    sql: `SELECT f.seq FROM frame AS f ${joined.join(' ')} WHERE f.session = @session AND ${sql}`,
+    values,
+    hasUnfinished: (session, frame) => holds(filter, rowOfFrame(store, session, frame)),
+  };
+}
+
+/** A condition on `session AS s`, true for every session that has a frame for which the filter holds. */
+export function selectSessions(store: Store, filter: Filter): { sql: string; values: Values } {
+  return compile(store, sessionPart(filter), ({ bound, sql }) =>
+    bound === undefined ? sql : (test) => test(bound),
+  );
+}
+
+function joinsOf(filter: Filter): Set<Join> {
+  if (filter.type === 'term') return new Set(fieldOf(filter.field).joins);
+  const parts = filter.type === 'not' ? [filter.part] : filter.parts;
+  return new Set(parts.flatMap((part) => [...joinsOf(part)]));
+}
+
+function compile(
+  store: Store,
+  filter: Filter,
+  sourceOf: (field: Field) => Field['sql'],
+): { sql: string; values: Values } {
+  const values: Values = {};
+  const bind = (value: string | number) => {
+    const name = `value${Object.keys(values).length}`;
+    values[name] = value;
+    return `@${name}`;
+  };
+  const add = (test: TextTest) => addTest(store, test);
+
+  function sqlOf(part: Filter): string {
+    if (part.type === 'term') return part.isNegated ? `NOT ${termSql(part)}` : termSql(part);
+    if (part.type === 'not') return `NOT ${sqlOf(part.part)}`;
+    if (part.parts.length === 0) return part.type === 'and' ? '1' : '0';
+    // Payloads are read last, where all else has not decided.
+    const cheapFirst = part.parts.toSorted((one, other) => costOf(one) - costOf(other));
+    return `(${cheapFirst.map(sqlOf).join(part.type === 'and' ? ' AND ' : ' OR ')})`;
+  }
+
+  function termSql({ field: name, test }: Term): string {
+    const field = fieldOf(name);
+    const ask = testSql(field, test, bind, add);
+    const sql = sourceOf(field)(ask);
+    return field.takesBeginning === true && test.type === 'equals'
+      ? `(${sql} OR instr(s.id, ${bind(test.value)}) = 1)`
+      : `(${sql})`;
+  }
+
+  return { sql: sqlOf(filter), values };
+}
+
+function costOf(filter: Filter): number {
+  if (filter.type === 'term') return fieldOf(filter.field).type === 'payload' ? 1 : 0;
+  return Math.max(0, ...(filter.type === 'not' ? [filter.part] : filter.parts).map(costOf));
+}
+
+/** SQL that never gives NULL, so that NOT turns it round. */
+function testSql(
+  field: Field,
+  test: Test,
+  bind: (value: string | number) => string,
+  add: (test: TextTest) => number,
+): (expression: string) => string {
+  if (test.type === 'equals') {
+    const value = bind(test.value);
+    return (expression) => `(${expression}) IS ${value}`;
+  }
+  if (test.type === 'compares') {
+    const value = bind(test.value);
+    return (expression) => `ifnull((${expression}) ${test.operator} ${value}, 0)`;
+  }
+  const number = add(test.text);
+  if (field.type !== 'payload') return (expression) => `tapedeck_has_${number}(${expression})`;
+  return () => `CASE WHEN length(f.payload) = f.size THEN tapedeck_has_${number}(f.payload) ELSE
+    (SELECT tapedeck_pieces_have_${number}(piece.bytes) FROM (SELECT 0 AS part, f.payload AS bytes UNION ALL
+      SELECT p.part, p.bytes FROM frame_part AS p WHERE p.session = f.session AND p.seq = f.seq ORDER BY 1) AS piece) END`;
+}
+
+/** How many tests each connection has functions for. */
+const countByStore = new WeakMap<Store, number>();
+
+/** Gives the connection the functions `tapedeck_has_N` and `tapedeck_pieces_have_N`, and says their N. */
+function addTest(store: Store, test: TextTest): number {
+  const number = countByStore.get(store) ?? 0;
+  countByStore.set(store, number + 1);
+  store.function(`tapedeck_has_${number}`, { deterministic: true }, (value: unknown) => {
+    if (value === null) return 0;
+    return test.has(Buffer.isBuffer(value) ? value : String(value)) ? 1 : 0;
+  });
+  store.aggregate(`tapedeck_pieces_have_${number}`, {
+    start: () => test.begin(),
+    step: (state: PieceTest, piece: unknown) => state.feed(piece as Buffer),
+    result: (state: PieceTest) => (state.hasIt() ? 1 : 0),
+  });
+  return number;
+}
+
+/** The sessions that have what a filter asks for. */
+
+/** Those with a frame for which the filter holds, the newest first; a filter about sessions alone needs no frame. */
+export function* eachSessionWith(store: Store, filter: Filter): Generator<SessionRow> {
+  const hasFrame = isAboutSessions(filter) ? () => true : prepareFrameSearch(store, filter);
+  for (const session of eachCandidate(store, filter)) if (hasFrame(session)) yield session;
+}
+
+/** Those whose frames must be looked at, the newest first. */
+export function* eachCandidate(store: Store, filter: Filter): Generator<SessionRow> {
+  const { sql, values } = selectSessions(store, filter);
+  const numbers = store.prepare<[object], number>(`SELECT s.number FROM session AS s WHERE ${sql}`).pluck();
+  const candidates = new Set(numbers.all(values));
+  for (const session of eachSession(store)) if (candidates.has(session.number)) yield session;
+}
+
+function prepareFrameSearch(store: Store, filter: Filter): (session: SessionRow) => boolean {
+  const { sql, values } = selectFrames(store, filter);
+  const any = store.prepare<[object], number>(`${sql} LIMIT 1`);
+  return ({ number }) => any.get({ ...values, session: number }) !== undefined;
+}
+
+/** A filter asked of a row in memory. It means the same as the SQL of `filter-sql.ts`, and is what that is tested against. */
+
+export function holds(filter: Filter, row: FilterRow): boolean {
+  switch (filter.type) {
+    case 'and':
+      return filter.parts.every((part) => holds(part, row));
+    case 'or':
+      return filter.parts.some((part) => holds(part, row));
+    case 'not':
+      return !holds(filter.part, row);
+    case 'term':
+      return termHolds(filter, row) !== filter.isNegated;
+  }
+}
+
+function termHolds({ field: name, test }: Term, row: FilterRow): boolean {
+  const field = fieldOf(name);
+  if (field.type === 'payload') return test.type === 'matches' && test.text.has(row.frame.payload);
+  const values = field.values(row);
+  if (values.some((value) => passes(value, test))) return true;
+  if (field.takesBeginning !== true || test.type !== 'equals') return false;
+  return String(values[0] ?? '').startsWith(String(test.value));
+}
+
+function passes(value: Value, test: Test): boolean {
+  if (value === null) return false;
+  switch (test.type) {
+    case 'equals':
+      return value === test.value;
+    case 'matches':
+      return test.text.has(String(value));
+    case 'compares':
+      return compares(Number(value), test.operator, test.value);
+  }
+}
+
+function compares(value: number, operator: '>' | '<' | '>=' | '<=', than: number): boolean {
+  switch (operator) {
+    case '>':
+      return value > than;
+    case '<':
+      return value < than;
+    case '>=':
+      return value >= than;
+    case '<=':
+      return value <= than;
+  }
+}

@@ -1,0 +1,243 @@
+/** `show` for people: a session as a conversation, one block a message. */
+
+import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
+import { bodyText, labelOf } from '../../protocol/message/label.ts';
+import { type Message, problemText } from '../../protocol/message/message.ts';
+import { escapeText } from '../../protocol/text.ts';
+import { directionOf } from '../../protocol/wire/frame.ts';
+import { readSse } from '../../protocol/wire/sse.ts';
+import type { MessageRow, StoredFrame } from '../../store/read/frames.ts';
+import type { SessionRow } from '../../store/read/sessions.ts';
+import { dimBlock, INDENT, margin, noteLine, secondsSince, tagOf } from './block.ts';
+import { exchangeBlock, exchangeEnd, type HttpLook, looksLikeMcp } from './http.ts';
+import { type Colors, clip, formatDuration, formatSize, widthOf } from './text.ts';
+import type { Happening } from './timeline.ts';
+
+export type ViewOptions = HttpLook & {
+  /** Nothing is left out: all headers, and each of many equal comments. */
+  isFull: boolean;
+  /** Places (`seq.n`) of requests without an answer. */
+  unanswered: ReadonlySet<string>;
+  /** What the sender had sent in place of an edited frame, by its `seq`. */
+  originalOf: (seq: number) => Buffer | null;
+};
+
+/**
+ * The lines of a conversation, whatever happens in it. Everything that was recorded is escaped; no line is wider than
+ * the look allows.
+ */
+export function* conversationLines(
+  session: SessionRow,
+  happenings: Iterable<Happening>,
+  options: ViewOptions,
+): Generator<string> {
+  const { isFull } = options;
+  const mcpPath = URL.canParse(session.target) ? new URL(session.target).pathname : '';
+  /** Of the open HTTP exchanges those where the last that came was an answer. */
+  const concluded = new Set<number>();
+  const repeats = createRepeats(session, options);
+
+  for (const happening of happenings) {
+    if (happening.type === 'frame') {
+      const { frame } = happening;
+      if (frame.http !== null) noteConclusion(concluded, frame, frame.http.exchange);
+      if (!isFull && repeats.isOneMore(frame)) continue;
+      yield* repeats.flush();
+      repeats.begin(frame);
+      yield* frameBlock(session, frame, options);
+      continue;
+    }
+    const { exchange } = happening;
+    const isConcluded = concluded.delete(exchange.number);
+    const headers = isFull ? 'all' : looksLikeMcp(exchange, mcpPath) ? 'none' : 'telling';
+    const lines =
+      happening.type === 'begin'
+        ? exchangeBlock(session, exchange, headers, options)
+        : exchangeEnd(session, exchange, isConcluded, options);
+    for (const line of lines) {
+      yield* repeats.flush();
+      yield line;
+    }
+  }
+  yield* repeats.flush();
+}
+
+function noteConclusion(concluded: Set<number>, { messages }: StoredFrame, exchange: number): void {
+  if (messages.length === 0) return;
+  if (messages.some(({ relation }) => relation === 'reply')) concluded.add(exchange);
+  else concluded.delete(exchange);
+}
+
+type Repeats = {
+  begin(frame: StoredFrame): void;
+  isOneMore(frame: StoredFrame): boolean;
+  flush(): Generator<string>;
+};
+
+/** A server may send the same comment every few seconds for hours: only the first is shown, the others are counted. */
+function createRepeats(session: SessionRow, { look }: ViewOptions): Repeats {
+  let first: StoredFrame | null = null;
+  let count = 0;
+  let lastAt = 0;
+
+  return {
+    begin(frame) {
+      first = frame.part === 'block' && frame.size === frame.payload.length && !frame.isEdited ? frame : null;
+    },
+    isOneMore(frame) {
+      if (first === null || frame.part !== 'block' || frame.isEdited) return false;
+      if (frame.http?.exchange !== first.http?.exchange || !frame.payload.equals(first.payload)) return false;
+      count += 1;
+      lastAt = frame.at;
+      return true;
+    },
+    *flush() {
+      const tag = tagOf(first?.http?.exchange);
+      if (count > 0) {
+        const text = `${tag}and ${count} more of these, the last at ${secondsSince(session.startedAt, lastAt)}`;
+        yield ' '.repeat(INDENT) + look.colors.dim(clip(text, look.width - INDENT));
+      }
+      first = null;
+      count = 0;
+    },
+  };
+}
+
+/** A frame alone: each of its messages, or its text. */
+export function* frameBlock(
+  session: SessionRow,
+  frame: StoredFrame,
+  options: ViewOptions,
+): Generator<string> {
+  if (frame.messages.length > 0) yield* messageBlocks(session, frame, options);
+  else if (frame.part === 'foreign-body') yield* foreignBlock(session, frame, options);
+  else yield* strayLine(session, frame, options);
+  const original = frame.isEdited ? options.originalOf(frame.seq) : null;
+  if (original !== null) {
+    const text = original.toString('utf8', 0, options.look.width * 4);
+    yield noteLine(`edited, was ${text.trim()}`, options.look);
+  }
+}
+
+/** A text that is no message: a line of stderr, an error page, a comment of an event stream, what a kill left over. */
+function* strayLine(session: SessionRow, frame: StoredFrame, { look }: ViewOptions): Generator<string> {
+  const { colors, width } = look;
+  const tag = tagOf(frame.http?.exchange);
+  const note = frame.isUnfinished ? ` (unfinished ${UNFINISHED[frame.channel] ?? 'line'})` : '';
+  const text =
+    frame.part === 'block' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, width * 4);
+  const shown = clip(escapeText(text), width - INDENT - tag.length - note.length);
+  if (shown === '' && note === '') return;
+  yield `${margin(look, session, frame.at, colors.dim('┊'))}${colors.dim(`${tag}${shown}${note}`)}`;
+}
+
+const UNFINISHED: Record<string, string> = { request: 'body', response: 'body', sse: 'event' };
+
+/** An HTTP body without MCP in it. */
+function* foreignBlock(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
+  const { look, payloadLines } = options;
+  const { size, payload, truncated, http } = frame;
+  const label = `body, ${formatSize(size)}${truncated ? ', cut' : ''}`;
+  yield `${margin(look, session, frame.at, arrowOf(frame, look.colors))}${look.colors.dim(tagOf(http?.exchange))}${label}`;
+  for (const mark of http?.marks ?? []) yield noteLine(`this body ${problemText(mark)}`, look);
+  yield* dimBlock(payload.toString('utf8'), look, payloadLines);
+}
+
+function* messageBlocks(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
+  const messages = messagesOf(frame);
+  const json = jsonOf(frame);
+  for (const row of frame.messages) {
+    const message = messages[row.n];
+    if (message !== undefined) yield* messageBlock(session, frame, row, { message, json }, options);
+  }
+}
+
+function* messageBlock(
+  session: SessionRow,
+  frame: StoredFrame,
+  row: MessageRow,
+  { message, json }: { message: Message; json: Buffer },
+  { look, payloadLines, unanswered }: ViewOptions,
+): Generator<string> {
+  const { colors, width } = look;
+  const tag = tagOf(frame.http?.exchange);
+  const status = clip(statusOf(row, unanswered), Math.floor((width - INDENT) / 2));
+  const room = width - INDENT - tag.length - (status === '' ? 0 : widthOf(status) + 2);
+  const label = clip(escapeText(labelOf(message, json, row.n, row.askedMethod)), room);
+  const paint = painterOf(colors, row, status);
+  const start = `${margin(look, session, frame.at, arrowOf(frame, colors))}${colors.dim(tag)}`;
+  yield `${start}${paint(label)}${status === '' ? '' : `  ${paintStatus(colors, status)}`}`;
+
+  for (const note of notesOf(row)) yield noteLine(note, look);
+  const text = bodyText(message, json, row.n);
+  if (text !== '{}') yield* dimBlock(text, look, payloadLines);
+}
+
+function arrowOf({ channel }: StoredFrame, colors: Colors): string {
+  return directionOf(channel) === 'client-to-server' ? colors.cyan('→') : colors.green('←');
+}
+
+/** What stands behind a label: what an answer answers and how long it took, or that none came. */
+function statusOf(row: MessageRow, unanswered: ReadonlySet<string>): string {
+  if (row.relation === 'reply') {
+    const asked = [row.askedMethod, row.askedTarget].filter((word) => word !== null).join(' ');
+    const latency = row.latency === null ? '' : formatDuration(row.latency / 1000);
+    return [latency, row.outcome, asked]
+      .filter(Boolean)
+      .map((part) => escapeText(part ?? ''))
+      .join('  ');
+  }
+  if (row.kind === 'request' && row.outcome !== null) return ENDED_BY_HTTP[row.outcome] ?? row.outcome;
+  return unanswered.has(`${row.seq}.${row.n}`) ? 'unanswered' : '';
+}
+
+/** How the end of its HTTP exchange ended a request. */
+const ENDED_BY_HTTP: Record<string, string> = { cancelled: 'cancelled', error: 'refused' };
+
+const WITHOUT_ANSWER: ReadonlySet<string> = new Set(['unanswered', 'cancelled', 'refused']);
+
+function notesOf(row: MessageRow): string[] {
+  return row.kind === 'invalid' || row.problem === null
+    ? []
+    : row.problem.split(',').map((code) => `this message ${problemText(code)}`);
+}
+
+function painterOf(colors: Colors, row: MessageRow, status: string): (text: string) => string {
+  if (row.kind === 'invalid' || row.outcome === 'error' || row.outcome === 'tool-error') return colors.red;
+  if (WITHOUT_ANSWER.has(status)) return colors.yellow;
+  return row.kind === 'request' ? colors.bold : (text) => text;
+}
+
+function paintStatus(colors: Colors, status: string): string {
+  return WITHOUT_ANSWER.has(status) ? colors.yellow(status) : colors.dim(status);
+}
+
+/** Blocks of an event stream that hold no message, in a few words each. */
+
+/** More of a block than this is not read: its words go into one line. */
+const MAX_BYTES = 4096;
+
+const LINE_END = /\r\n|\r|\n/;
+
+/** `comment keepalive`, `event stream: id 5, retry 1000`, `endpoint /messages?…`. The text is not escaped. */
+export function blockText(payload: Buffer): string {
+  const { event, id, retry, data, hasComment } = readSse(payload);
+  const content = data?.toString('utf8', 0, MAX_BYTES) ?? '';
+  if (event === 'endpoint') return `endpoint ${content}`;
+  const fields: string[] = [];
+  if (event !== null) fields.push(`event ${event}`);
+  if (id !== null) fields.push(`id ${id === '' ? '(empty)' : id}`);
+  if (retry !== null) fields.push(`retry ${retry}`);
+  if (content !== '') fields.push(`data ${content}`);
+  const comment = hasComment ? `comment ${commentOf(payload)}`.trimEnd() : '';
+  if (fields.length === 0) return comment === '' ? 'event stream: nothing' : comment;
+  return `event stream: ${[...fields, comment].filter(Boolean).join(', ')}`;
+}
+
+function commentOf(payload: Buffer): string {
+  const lines = payload.toString('utf8', 0, MAX_BYTES).split(LINE_END);
+  return lines
+    .filter((line) => line.startsWith(':'))
+    .map((line) => line.slice(1).trim())
+    .join(' ');
+}

@@ -1,0 +1,130 @@
+/** HTTP exchanges for people: a line where one begins, its headers, and a line where it ends, if that says something. */
+
+import { mediaTypeOf } from '../../protocol/http/exchange.ts';
+import { escapeText } from '../../protocol/text.ts';
+import type { HeaderFields, HttpExchangeRow } from '../../store/read/http.ts';
+import type { SessionRow } from '../../store/read/sessions.ts';
+import { dimBlock, INDENT, margin, noteLine, tagOf } from './block.ts';
+import { type Colors, clip, formatDuration, type Look, widthOf } from './text.ts';
+
+export type HttpLook = {
+  look: Look;
+  /** Lines shown of each header. */
+  payloadLines: number;
+  /** Whether an answer may still come. */
+  isOpen: boolean;
+};
+
+/** `telling`: those that people debug with. */
+export type ShownHeaders = 'none' | 'telling' | 'all';
+
+const TELLING =
+  /^(?:www-authenticate|location|allow|access-control-.*|content-type|mcp-.*|authorization|origin|last-event-id)$/i;
+
+/** The time is that until the head of the answer, whatever the answer is; how long a stream lasted stands at its end. */
+export function* exchangeBlock(
+  session: SessionRow,
+  exchange: HttpExchangeRow,
+  headers: ShownHeaders,
+  { look, payloadLines, isOpen }: HttpLook,
+): Generator<string> {
+  const { colors, width } = look;
+  const tag = tagOf(exchange.number);
+  const room = width - INDENT - tag.length;
+  const status = clip(escapeText(statusText(exchange, isOpen)), Math.floor(room / 2));
+  const call = clip(escapeText(`${exchange.method} ${exchange.path}`), room - widthOf(status) - 2);
+  const paint = painterOf(colors, exchange);
+  yield `${margin(look, session, exchange.at, ' ')}${colors.dim(`${tag}${call}`)}  ${paint(status)}`;
+  for (const { side, header, original } of exchange.edits) {
+    // Towards a server on another host every request has this one.
+    const isUsual = side === 'request' && header.toLowerCase() === 'host';
+    if (!isUsual || headers !== 'none') yield noteLine(`edited: ${header}, was ${original}`, look);
+  }
+  if (headers === 'none') return;
+  for (const line of headerTexts(exchange, headers === 'all')) yield* dimBlock(line, look, payloadLines);
+}
+
+/** `isConcluded`: what came last on it was an answer, so that the end of a stream of its own says nothing. */
+export function* exchangeEnd(
+  session: SessionRow,
+  exchange: HttpExchangeRow,
+  isConcluded: boolean,
+  { look }: HttpLook,
+): Generator<string> {
+  const { colors, width } = look;
+  const { number, endedAt, closedBy, status } = exchange;
+  const text = endText(exchange, isConcluded);
+  if (text === '' || endedAt === null) return;
+  const tag = tagOf(number);
+  const paint = isFault(exchange)
+    ? colors.red
+    : closedBy === 'client' && status === null
+      ? colors.yellow
+      : colors.dim;
+  const line = clip(escapeText(text), width - INDENT - tag.length);
+  yield `${margin(look, session, endedAt, ' ')}${colors.dim(tag)}${paint(line)}`;
+}
+
+/** Whether an exchange looks like MCP's own. What it carried would tell for sure, but is not known where it begins. */
+export function looksLikeMcp(exchange: HttpExchangeRow, mcpPath: string): boolean {
+  const { method, path, status, requestHeaders, responseHeaders } = exchange;
+  if (method === 'OPTIONS' || (status !== null && (status < 200 || status > 299))) return false;
+  return (
+    path.split('?', 1)[0] === mcpPath ||
+    status === 202 ||
+    mediaTypeOf(responseHeaders?.flat() ?? null) === 'text/event-stream' ||
+    valuesOf(requestHeaders, 'accept').includes('text/event-stream')
+  );
+}
+
+function statusText(
+  { status, responseHeaders, at, responseAt, endedAt }: HttpExchangeRow,
+  isOpen: boolean,
+): string {
+  if (status === null || responseAt === null)
+    return isOpen && endedAt === null ? 'no answer yet' : 'no answer';
+  const mediaType = mediaTypeOf(responseHeaders?.flat() ?? null);
+  const took = formatDuration((responseAt - at) / 1000);
+  return `${status}${mediaType === '' ? '' : ` ${mediaType}`}  ${took}`;
+}
+
+function painterOf(colors: Colors, { status }: HttpExchangeRow): (text: string) => string {
+  if (status === null || (status >= 400 && status < 500)) return colors.yellow;
+  return status >= 500 ? colors.red : colors.dim;
+}
+
+/** A client may leave whenever it wants; whatever else is not whole is a fault. */
+function isFault({ closedBy, error }: HttpExchangeRow): boolean {
+  return error !== null && closedBy !== 'client';
+}
+
+function endText(exchange: HttpExchangeRow, isConcluded: boolean): string {
+  const { method, at, endedAt, closedBy, error, responseHeaders } = exchange;
+  const lasted = formatDuration(((endedAt ?? at) - at) / 1000);
+  if (closedBy === 'client') return `the client closed it after ${lasted}`;
+  const why = error === null ? '' : `: ${error}`;
+  if (closedBy === 'proxy') return `tapedeck closed it after ${lasted}${why}`;
+  if (error !== null) return `the server broke it off after ${lasted}${why}`;
+  const isStream = mediaTypeOf(responseHeaders?.flat() ?? null) === 'text/event-stream';
+  return isStream && !(isConcluded && method === 'POST') ? `the server ended the stream after ${lasted}` : '';
+}
+
+function* headerTexts(
+  { requestHeaders, responseHeaders }: HttpExchangeRow,
+  hasAll: boolean,
+): Generator<string> {
+  for (const [mark, fields] of [
+    ['>', requestHeaders],
+    ['<', responseHeaders ?? []],
+  ] as const) {
+    for (const [name, value] of fields) if (hasAll || TELLING.test(name)) yield `${mark} ${name}: ${value}`;
+  }
+}
+
+/** All values of a header, joined; `''` where there is none. */
+export function valuesOf(fields: HeaderFields, lowerName: string): string {
+  return fields
+    .filter(([name]) => name.toLowerCase() === lowerName)
+    .map(([, value]) => value)
+    .join(', ');
+}

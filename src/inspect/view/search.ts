@@ -1,0 +1,79 @@
+/** `search` for people: below each session the frames that were found, each with the text around what was looked for. */
+
+import { escapeText } from '../../protocol/text.ts';
+import type { StoredFrame } from '../../store/read/frames.ts';
+import type { SessionRow } from '../../store/read/sessions.ts';
+import type { Filter } from '../filter/filter.ts';
+import type { TextTest } from '../filter/text-test.ts';
+import { INDENT, margin } from './block.ts';
+import { frameBlock, type ViewOptions } from './conversation.ts';
+import { clip, clipStart, formatTime, type Look, widthOf } from './text.ts';
+
+/** The tests of a filter that a text passes where the filter holds, or may. */
+export function textTests(filter: Filter): TextTest[] {
+  if (filter.type === 'not') return [];
+  if (filter.type !== 'term') return filter.parts.flatMap(textTests);
+  const isText = filter.field === 'text' && !filter.isNegated && filter.test.type === 'matches';
+  return isText && filter.test.type === 'matches' ? [filter.test.text] : [];
+}
+
+export function* sessionHeading({ id, name, target, startedAt }: SessionRow, look: Look): Generator<string> {
+  const { colors, width } = look;
+  const time = width < WIDE ? '' : `  ${colors.dim(formatTime(startedAt))}`;
+  const title = clip(escapeText(name ?? target), width - id.length - (width < WIDE ? 2 : 23));
+  yield `${colors.bold(id)}  ${title}${time}`;
+}
+
+/** On narrower terminals a heading has no time. */
+const WIDE = 60;
+
+/** A frame in a line or two, and for each test the text that passed it. */
+export function* foundFrame(
+  session: SessionRow,
+  frame: StoredFrame,
+  tests: readonly TextTest[],
+  options: ViewOptions,
+): Generator<string> {
+  const { look } = options;
+  const snippets = snippetsOf(frame.payload.toString('utf8'), tests, look);
+  const [first, ...others] = snippets;
+  if (frame.messages.length > 0 || first === undefined) {
+    yield* frameBlock(session, frame, { ...options, payloadLines: 0 });
+    for (const snippet of snippets) yield `${' '.repeat(INDENT)}${snippet}`;
+    return;
+  }
+  yield `${margin(look, session, frame.at, look.colors.dim('┊'))}${first}`;
+  for (const snippet of others) yield `${' '.repeat(INDENT)}${snippet}`;
+}
+
+/** Two that show the same are one. */
+function snippetsOf(text: string, tests: readonly TextTest[], look: Look): string[] {
+  const snippets = tests.flatMap((test) => {
+    const found = test.find(text);
+    return found === null ? [] : [snippetOf(text, found, look)];
+  });
+  return [...new Set(snippets)];
+}
+
+/** Of the text before what was found, so much of the line at most. */
+const BEFORE = 0.35;
+
+/** No line needs more characters than this, whatever they turn into. */
+const CHARACTERS = 400;
+
+function snippetOf(text: string, { start, end }: { start: number; end: number }, look: Look): string {
+  const columns = look.width - INDENT;
+  const from = wholeCharacter(text, Math.max(0, start - CHARACTERS));
+  const until = wholeCharacter(text, Math.min(text.length, end + CHARACTERS));
+  const found = clip(escapeText(text.slice(start, Math.min(end, start + CHARACTERS))), columns);
+  const room = columns - widthOf(found);
+  const before = clipStart(escapeText(text.slice(from, start)), Math.floor(room * BEFORE));
+  const after = clip(escapeText(text.slice(end, until)), room - widthOf(before));
+  return `${look.colors.dim(before)}${look.colors.yellow(look.colors.bold(found))}${look.colors.dim(after)}`;
+}
+
+/** The nearest place that does not cut a character of two code units. */
+function wholeCharacter(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
+}

@@ -1,0 +1,204 @@
+/** `list` for people: one session a row, as wide as the terminal allows. */
+
+import { escapeText } from '../../protocol/text.ts';
+import { type SessionRow, stateOf } from '../../store/read/sessions.ts';
+import { type Column, tableLines } from './table.ts';
+import { clip, formatCount, formatDuration, formatSize, formatTime, type Look } from './text.ts';
+
+const NO_PAYLOADS = '(no payloads)';
+
+const COLUMNS: readonly Column<SessionRow>[] = [
+  { title: 'SESSION', cell: (s) => s.id, color: (c) => c.bold },
+  { title: 'NAME', cell: (s) => s.name ?? s.target, least: 16 },
+  { title: 'STARTED', expendable: 3, cell: (s) => formatTime(s.startedAt) },
+  { title: 'LASTED', expendable: 2, cell: durationOf, isNumber: true },
+  { title: 'CLIENT', expendable: 4, cell: clientOf, least: NO_PAYLOADS.length },
+  { title: 'SERVER', expendable: 5, cell: (s) => peerOf(s.serverName, s.serverVersion), least: 6 },
+  {
+    title: 'HTTP',
+    expendable: 6,
+    cell: (s) => (isHttp(s) ? String(s.httpExchanges) : ''),
+    isFor: isHttp,
+    isNumber: true,
+  },
+  { title: 'EXCHANGES', cell: (s) => String(s.exchanges), isNumber: true, expendable: 1 },
+  {
+    title: 'ERRORS',
+    cell: (s) => String(s.errors),
+    isNumber: true,
+    color: (c, s) => (s.errors > 0 ? c.red : undefined),
+  },
+  {
+    title: 'OPEN',
+    cell: (s) => String(s.unanswered),
+    isNumber: true,
+    color: (c, s) => (s.unanswered > 0 ? c.yellow : undefined),
+  },
+  {
+    title: 'LOST',
+    cell: (s) => String(s.dropped),
+    isNumber: true,
+    color: (c, s) => (s.dropped > 0 ? c.red : undefined),
+  },
+  { title: 'END', cell: endOf, least: 6 },
+];
+
+/** The table's lines, without line ends. Cells are escaped; no line is wider than `look.width`, if that can be. */
+export function sessionTable(sessions: readonly SessionRow[], look: Look): Generator<string> {
+  return tableLines(COLUMNS, sessions, look);
+}
+
+function durationOf(session: SessionRow): string {
+  if (session.endedAt !== null) return formatDuration((session.endedAt - session.startedAt) / 1000);
+  return stateOf(session) === 'open' ? formatDuration(Date.now() - session.startedAt / 1000) : '?';
+}
+
+/** What the client calls itself, else the program that started us. */
+function clientOf(session: SessionRow): string {
+  if (session.capture === 'meta') return NO_PAYLOADS;
+  return peerOf(session.clientName, session.clientVersion) || (session.clientProgram ?? '');
+}
+
+function peerOf(name: string | null, version: string | null): string {
+  return [name, version].filter((word) => word !== null).join(' ');
+}
+
+function isHttp({ transport }: SessionRow): boolean {
+  return transport !== 'stdio';
+}
+
+/** How a session by HTTP ended, if not with tapedeck. The reasons of stdio are told by the exit. */
+const HTTP_ENDS: Record<string, string> = {
+  deleted: 'DELETE',
+  gone: '404',
+  idle: 'idle',
+  'client-closed': 'client left',
+  'server-closed': 'server left',
+};
+
+/** How a session ended, in a word or two. */
+export function endOf(session: SessionRow): string {
+  const state = stateOf(session);
+  switch (state) {
+    case 'open':
+      return 'open';
+    case 'cut-off':
+      return 'cut off';
+    case 'unknown':
+      return 'unknown';
+    case 'not-started':
+      return 'not started';
+    case 'stopped':
+      return 'stopped';
+    default:
+      if (isHttp(session)) return HTTP_ENDS[state] ?? state;
+      return session.signal ?? `exit ${session.exitCode}`;
+  }
+}
+
+/** The summary of a session in words: `14 exchanges, 1 error, nothing lost`. */
+export function summaryOf(session: SessionRow): string {
+  const parts = [formatCount(session.exchanges, 'exchange'), formatCount(session.errors, 'error')];
+  if (session.unanswered > 0) parts.push(`${session.unanswered} unanswered`);
+  if (session.truncated > 0) parts.push(`${formatCount(session.truncated, 'frame')} cut`);
+  parts.push(session.dropped > 0 ? `${formatCount(session.dropped, 'frame')} LOST` : 'nothing lost');
+  return parts.join(', ');
+}
+
+/** What `show` says of a session as a whole. */
+
+const SESSION_HEADER_NO_PAYLOADS: [string, string] = [
+  'payloads',
+  'none: recorded with --capture meta, so there are sizes, times and hashes, and nothing to show or play',
+];
+
+/** `userAgent` is what a client over HTTP calls itself, which may never have said so by MCP. */
+export function* sessionHeader(
+  session: SessionRow,
+  userAgent: string,
+  { colors, width }: Look,
+): Generator<string> {
+  const name = session.name === null ? '' : `  ${session.name}`;
+  const lines: [title: string, text: string][] = [
+    ['session', `${session.id}${name}`],
+    ...(session.transport === 'stdio' ? stdioLines(session) : httpLines(session, userAgent)),
+    ['started', startText(session)],
+    ['ended', endText(session)],
+    ['recorded', recordedText(session)],
+    ...importedLine(session),
+    ...(session.capture === 'meta' ? [SESSION_HEADER_NO_PAYLOADS] : []),
+  ];
+  for (const [title, text] of lines) {
+    yield `${colors.dim(title.padEnd(10))}${clip(escapeText(text), width - 10)}`;
+  }
+  yield '';
+}
+
+/** The host is that of who wrote the row: of another tool's recording it tells nothing. */
+function startText({ startedAt, host, importedFrom }: SessionRow): string {
+  return importedFrom === null ? `${formatTime(startedAt)} on ${host}` : formatTime(startedAt);
+}
+
+/** Other tools keep less. */
+function importedLine({ importedFrom }: SessionRow): [string, string][] {
+  if (importedFrom === null) return [];
+  return [['imported', `from ${importedFrom}: messages as it kept them, not the bytes that passed`]];
+}
+
+function stdioLines(session: SessionRow): [string, string][] {
+  return [
+    [session.importedFrom === null ? 'command' : 'target', session.target || 'unknown'],
+    ['client', who(session.clientName, session.clientVersion, processOf(session))],
+    ['server', who(session.serverName, session.serverVersion, '')],
+    ['protocol', session.protocolVersion ?? 'unknown'],
+  ];
+}
+
+const TRANSPORTS: Record<string, string> = {
+  'session-header': 'Streamable HTTP, a session by its Mcp-Session-Id',
+  'sse-endpoint': 'HTTP+SSE, a session by the endpoint of its stream',
+  stateless: 'HTTP, without a session id',
+};
+
+function httpLines(session: SessionRow, userAgent: string): [string, string][] {
+  return [
+    ['url', session.target],
+    ['client', who(session.clientName, session.clientVersion, userAgent)],
+    ['server', who(session.serverName, session.serverVersion, '')],
+    ['protocol', session.protocolVersion ?? 'unknown'],
+    ['transport', TRANSPORTS[session.basis] ?? `${session.transport}, ${session.basis}`],
+  ];
+}
+
+function who(name: string | null, version: string | null, detail: string): string {
+  const self = [name, version].filter((word) => word !== null).join(' ');
+  if (self === '') return detail || 'unknown';
+  return detail === '' ? self : `${self} (${detail})`;
+}
+
+function processOf({ clientProgram, clientPid }: SessionRow): string {
+  return clientProgram === null ? '' : `${clientProgram}, pid ${clientPid}`;
+}
+
+/** How a session by HTTP ended; the stored reasons of stdio are told by the exit. */
+const SESSION_HEADER_HTTP_ENDS: Record<string, string> = {
+  deleted: 'DELETE by the client',
+  gone: '404: the server forgot it',
+  idle: 'idle: nothing more came',
+  'client-closed': 'the client closed the stream',
+  'server-closed': 'the server closed the stream',
+};
+
+function endText(session: SessionRow): string {
+  const { endReason, endedAt, startedAt, transport } = session;
+  const lasted = endedAt === null ? '' : `, after ${formatDuration((endedAt - startedAt) / 1000)}`;
+  if (transport !== 'stdio') return `${SESSION_HEADER_HTTP_ENDS[endReason ?? ''] ?? endOf(session)}${lasted}`;
+  const why = endReason === 'client-closed' ? ', the client closed first' : '';
+  return `${endOf(session)}${lasted}${why}`;
+}
+
+function recordedText(session: SessionRow): string {
+  const { frames, bytes, transport, httpExchanges } = session;
+  const text = `${summaryOf(session)}, ${frames} frames, ${formatSize(bytes)}`;
+  return transport === 'stdio' ? text : `${text}, ${formatCount(httpExchanges, 'HTTP exchange')}`;
+}

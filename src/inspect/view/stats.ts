@@ -1,0 +1,176 @@
+/** `stats` for people, as a table with a histogram below, and for programs. */
+import { type Bar, type CallOutcome, type Figures, histogram } from '../figures/call-figures.ts';
+import { type Group, SHARES, type Stats } from '../figures/stats.ts';
+import { type Column, tableLines } from './table.ts';
+import { type Colors, formatCount, formatDuration, formatNumber, formatSize, type Look } from './text.ts';
+
+const number = (title: string, cell: (figures: Figures) => string): Column<Group> => ({
+  title,
+  isNumber: true,
+  cell: ({ figures }) => cell(figures),
+});
+
+const isCall = ({ figures }: Group) => figures.kind === 'request';
+
+const outcome = (figures: Figures, name: CallOutcome) => figures.outcomes.get(name) ?? 0;
+
+const failed = (figures: Figures) => outcome(figures, 'error') + outcome(figures, 'tool-error');
+
+/** A figure that only calls have. */
+const ofCalls = (title: string, cell: (figures: Figures) => string): Column<Group> => ({
+  ...number(title, (figures) => (figures.kind === 'request' ? cell(figures) : '')),
+  isFor: isCall,
+});
+
+const warning = (color: 'red' | 'yellow', count: (figures: Figures) => number) => ({
+  color: (colors: Colors, { figures }: Group) => (count(figures) > 0 ? colors[color] : undefined),
+});
+
+const latency = (title: string, share: (typeof SHARES)[number], expendable: number): Column<Group> => ({
+  title,
+  isNumber: true,
+  isFor: isCall,
+  cell: ({ took }) => timeText(took[SHARES.indexOf(share)] ?? null),
+  expendable,
+});
+
+const NAMES: readonly Column<Group>[] = [
+  { title: '', cell: ({ figures }) => (figures.askedBy === 'client' ? '→' : '←'), isFor: ofSessions(false) },
+  { title: 'METHOD', cell: ({ figures }) => figures.method, least: 12, isFor: ofSessions(false) },
+  {
+    title: 'TOOL',
+    cell: ({ figures }) => figures.target ?? '',
+    least: 8,
+    isFor: ({ figures }) => figures.target !== null,
+  },
+  { title: 'SESSION', cell: ({ session }) => session?.id ?? '', isFor: ofSessions(true) },
+  {
+    title: 'NAME',
+    cell: ({ session }) => session?.name ?? session?.target ?? '',
+    least: 8,
+    isFor: ofSessions(true),
+  },
+];
+
+const FIGURES: readonly Column<Group>[] = [
+  number('COUNT', ({ count }) => String(count)),
+  { ...ofCalls('ERRORS', (figures) => String(failed(figures))), ...warning('red', failed) },
+  {
+    ...ofCalls('OPEN', (figures) => String(outcome(figures, 'unanswered'))),
+    ...warning('yellow', (figures) => outcome(figures, 'unanswered')),
+    // The first line says how many there are.
+    expendable: 2,
+  },
+  {
+    ...ofCalls('CANCELLED', (figures) => String(outcome(figures, 'cancelled'))),
+    isFor: ({ figures }) => outcome(figures, 'cancelled') > 0,
+    expendable: 2,
+  },
+  latency('P50', 0.5, 1),
+  latency('P95', 0.95, 1),
+  latency('P99', 0.99, 3),
+  latency('MAX', 1, 4),
+  { ...ofCalls('AT ONCE', ({ atOnce }) => String(atOnce)), expendable: 5 },
+  { ...number('SIZE', ({ bytes }) => formatSize(bytes)), expendable: 6 },
+];
+
+const COLUMNS: readonly Column<Group>[] = [...NAMES, ...FIGURES];
+
+function ofSessions(isIt: boolean): (group: Group) => boolean {
+  return ({ session }) => (session !== null) === isIt;
+}
+
+function timeText(microseconds: number | null): string {
+  return microseconds === null ? '' : formatDuration(microseconds / 1000);
+}
+
+/** `isPlain`: bars of ordinary characters. */
+export function* statsLines(
+  { groups, calls, sessions }: Stats,
+  look: Look,
+  isPlain: boolean,
+): Generator<string> {
+  const parts = [
+    formatCount(sessions, 'session'),
+    formatCount(calls.count, 'call'),
+    formatCount(failed(calls), 'error'),
+    `${formatNumber(outcome(calls, 'unanswered'))} unanswered`,
+  ];
+  yield look.colors.bold(parts.join(', '));
+  if (groups.length === 0) return;
+  yield '';
+  yield* tableLines(COLUMNS, groups, look);
+  if (calls.latencies.count === 0) return;
+  yield '';
+  yield look.colors.dim(`latency of ${formatCount(calls.latencies.count, 'answered call')}`);
+  yield* barLines(histogram(calls.latencies), look, isPlain);
+}
+
+/** Columns before a bar, and behind it. */
+const BEFORE_BAR = 21;
+
+const BEHIND_BAR = 12;
+
+const WIDEST_BAR = 60;
+
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+function* barLines(bars: readonly Bar[], { colors, width }: Look, isPlain: boolean): Generator<string> {
+  const most = Math.max(...bars.map(({ count }) => count));
+  const columns = Math.max(8, Math.min(WIDEST_BAR, width - BEFORE_BAR - BEHIND_BAR));
+  for (const { from, to, count } of bars) {
+    const range = `${stepText(from).padStart(7)} – ${stepText(to).padStart(7)}`;
+    const bar = barText((count / most) * columns, isPlain);
+    yield `${colors.dim(range)}  ${colors.cyan(bar)}${bar === '' ? '' : ' '}${count === 0 ? '' : formatNumber(count)}`.trimEnd();
+  }
+}
+
+/** Whatever there is shows. */
+function barText(columns: number, isPlain: boolean): string {
+  if (columns === 0) return '';
+  if (isPlain) return '#'.repeat(Math.max(1, Math.round(columns)));
+  const eighths = Math.max(1, Math.round(columns * 8));
+  return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '');
+}
+
+/** A step of the histogram: one digit and a unit. */
+function stepText(microseconds: number): string {
+  if (microseconds < 1000) return `${microseconds} µs`;
+  if (microseconds < 1_000_000) return `${microseconds / 1000} ms`;
+  return `${microseconds / 1_000_000} s`;
+}
+
+/** One group of `stats --json`. */
+export function groupLine({ figures, took, session }: Group): string {
+  const { kind, askedBy, method, target, count, bytes, atOnce, latencies } = figures;
+  const what =
+    session === null ? { kind, askedBy, method, target } : { session: session.id, name: session.name };
+  if (kind === 'notification') return JSON.stringify({ ...what, count, bytes });
+  return JSON.stringify({
+    ...what,
+    count,
+    ok: outcome(figures, 'ok'),
+    toolErrors: outcome(figures, 'tool-error'),
+    errors: outcome(figures, 'error'),
+    cancelled: outcome(figures, 'cancelled'),
+    inputRequired: outcome(figures, 'input-required'),
+    unanswered: outcome(figures, 'unanswered'),
+    atOnce,
+    bytes,
+    minMs: milliseconds(latencies.count === 0 ? null : latencies.least),
+    p50Ms: milliseconds(took[0]),
+    p95Ms: milliseconds(took[1]),
+    p99Ms: milliseconds(took[2]),
+    maxMs: milliseconds(took[3]),
+    histogram: histogram(latencies).map(({ from, to, count }) => ({
+      fromMs: from / 1000,
+      toMs: to / 1000,
+      count,
+    })),
+  });
+}
+
+/** To the microsecond. */
+function milliseconds(microseconds: number | null | undefined): number | null {
+  return microseconds == null ? null : Math.round(microseconds) / 1000;
+}

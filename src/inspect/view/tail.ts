@@ -1,0 +1,102 @@
+/** What `tail` prints: a line a message, with the time, whose session it is, and what stands out. */
+
+import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
+import { labelOf } from '../../protocol/message/label.ts';
+import { problemText } from '../../protocol/message/message.ts';
+import { escapeText } from '../../protocol/text.ts';
+import { directionOf } from '../../protocol/wire/frame.ts';
+import type { Arrival, OpenCall } from '../../store/read/follow.ts';
+import type { MessageRow } from '../../store/read/frames.ts';
+import type { SessionRow } from '../../store/read/sessions.ts';
+import { blockText } from './conversation.ts';
+import { type Colors, clip, formatDuration, type Look, pad, widthOf } from './text.ts';
+
+const NAME_COLUMNS = 12;
+
+const TIME_COLUMNS = 12;
+
+/** Time, name, mark and the spaces between them. */
+const HEAD = TIME_COLUMNS + NAME_COLUMNS + 7;
+
+const MAX_BYTES = 4096;
+
+export type TailLook = Look & { slowMs: number };
+
+/** The lines of one frame; none for what says nothing, such as a comment that keeps a stream open. */
+export function* arrivalLines({ session, frame }: Arrival, look: TailLook): Generator<string> {
+  const mark =
+    directionOf(frame.channel) === 'client-to-server' ? look.colors.cyan('→') : look.colors.green('←');
+  const messages = messagesOf(frame);
+  const json = jsonOf(frame);
+  for (const row of frame.messages) {
+    const message = messages[row.n];
+    if (message === undefined) continue;
+    const status = statusOf(row, look.slowMs);
+    const paint = painterOf(look.colors, row, look.slowMs);
+    yield line(session, frame.at, mark, labelOf(message, json, row.n, row.askedMethod), status, paint, look);
+  }
+  if (frame.messages.length > 0 || frame.part === 'block') return;
+  const text =
+    frame.channel === 'sse' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, MAX_BYTES);
+  if (text.trim() !== '') yield line(session, frame.at, '┊', text.trim(), '', look.colors.dim, look);
+}
+
+/** A call that is still open, for the foot of a terminal. `now` in microseconds. */
+export function openCallLine(call: OpenCall, now: number, look: TailLook): string {
+  const ms = Math.max(0, (now - call.at) / 1000);
+  const paint = ms > look.slowMs ? look.colors.yellow : look.colors.dim;
+  return line(call.session, call.at, '…', callText(call), `open for ${formatDuration(ms)}`, paint, look);
+}
+
+function callText({ method, target }: OpenCall): string {
+  return target === null ? method : `${method} ${target}`;
+}
+
+function line(
+  session: SessionRow,
+  at: number,
+  mark: string,
+  text: string,
+  status: string,
+  paint: (text: string) => string,
+  { colors, width }: TailLook,
+): string {
+  const name = pad(clip(escapeText(session.name ?? session.id), NAME_COLUMNS), NAME_COLUMNS);
+  const room = width - HEAD;
+  const tail = clip(escapeText(status), Math.floor(room / 2));
+  const label = clip(escapeText(text), room - (tail === '' ? 0 : widthOf(tail) + 2));
+  return `${colors.dim(timeOf(at))}  ${colors.bold(name)}  ${mark}  ${paint(label)}${tail === '' ? '' : `  ${paint(tail)}`}`;
+}
+
+/** Local time of day, to the millisecond. */
+function timeOf(at: number): string {
+  const date = new Date(at / 1000);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const ms = String(date.getMilliseconds()).padStart(3, '0');
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${ms}`;
+}
+
+/** In words too, for who sees no colour. */
+function statusOf(row: MessageRow, slowMs: number): string {
+  const parts: string[] = [];
+  if (row.relation === 'reply') {
+    const asked = [row.askedMethod, row.askedTarget].filter((word) => word !== null).join(' ');
+    const isSlow = isSlowReply(row, slowMs);
+    if (row.latency !== null) parts.push(`${isSlow ? 'SLOW ' : ''}${formatDuration(row.latency / 1000)}`);
+    if (row.outcome !== null && row.outcome !== 'ok') parts.push(row.outcome);
+    parts.push(asked);
+  }
+  if (row.kind !== 'invalid' && row.problem !== null)
+    parts.push(...row.problem.split(',').map((code) => `! ${problemText(code)}`));
+  return parts.join('  ');
+}
+
+function isSlowReply({ relation, latency, askedMethod }: MessageRow, slowMs: number): boolean {
+  return relation === 'reply' && askedMethod !== 'subscriptions/listen' && (latency ?? 0) / 1000 > slowMs;
+}
+
+function painterOf(colors: Colors, row: MessageRow, slowMs: number): (text: string) => string {
+  if (row.kind === 'invalid' || row.outcome === 'error' || row.outcome === 'tool-error') return colors.red;
+  if (isSlowReply(row, slowMs) || row.problem !== null) return colors.yellow;
+  return (text) => text;
+}

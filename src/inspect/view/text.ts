@@ -1,0 +1,128 @@
+/** Text for terminals. Recorded text is hostile: it is escaped (src/protocol/escape.ts) before it is measured, cut or shown. */
+
+import pc from 'picocolors';
+import stringWidth from 'string-width';
+
+/** Text in which a character is a column, with our own ellipsis and arrows: by far the most, and quick to measure. */
+const PLAIN = /^[\x20-\x7e…→←]*$/;
+
+/** Columns that escaped text takes on a terminal. */
+export function widthOf(text: string): number {
+  return PLAIN.test(text) ? text.length : stringWidth(text);
+}
+
+/** Cuts escaped text to at most `width` columns, with an ellipsis where something is missing. */
+export function clip(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  return width < 1 ? '' : `${takeColumns(text, width - 1)}…`;
+}
+
+/** The same, but keeps the end. */
+export function clipStart(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let rest = PLAIN.test(text) ? text.slice(text.length - Math.max(0, width - 1)) : text;
+  while (widthOf(rest) > width - 1 && rest !== '') rest = rest.slice(firstGrapheme(rest).length);
+  return width < 1 ? '' : `…${rest}`;
+}
+
+/** Pads escaped text with spaces to `width` columns. */
+export function pad(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - widthOf(text)));
+}
+
+/** Folds escaped text into lines of at most `width` columns, at most `maxLines` of them. */
+export function fold(text: string, width: number, maxLines: number): { lines: string[]; rest: string } {
+  const lines: string[] = [];
+  let rest = text;
+  while (rest.length > 0 && lines.length < maxLines) {
+    // A line never needs more characters than this; cutting first keeps a long text from being measured whole.
+    const some = rest.slice(0, width * 16);
+    // Where not even one character fits, the fold must advance all the same.
+    const line = takeColumns(some, width) || takeColumns(some, 2) || some;
+    lines.push(line);
+    rest = rest.slice(line.length);
+  }
+  return { lines, rest };
+}
+
+const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+function firstGrapheme(text: string): string {
+  for (const { segment } of segmenter.segment(text.slice(0, 64))) return segment;
+  return text;
+}
+
+/** The longest beginning of at most `width` columns. */
+function takeColumns(text: string, width: number): string {
+  if (PLAIN.test(text)) return text.slice(0, Math.max(0, width));
+  let columns = 0;
+  let end = 0;
+  for (const { segment } of segmenter.segment(text)) {
+    columns += stringWidth(segment);
+    if (columns > width) break;
+    end += segment.length;
+  }
+  return text.slice(0, end);
+}
+
+/** How output should look: colour and width are arguments of every formatter, decided once, by the command. */
+
+export type Colors = ReturnType<typeof pc.createColors>;
+
+export type Look = { colors: Colors; width: number };
+
+const WIDTH_WITHOUT_TERMINAL = 120;
+
+const LEAST_WIDTH = 40;
+
+/** Colour only on a terminal, and never against NO_COLOR; width from the terminal, else COLUMNS, else 120. */
+export function lookOf(stream: NodeJS.WriteStream): Look {
+  const { NO_COLOR, TERM, COLUMNS } = process.env;
+  const hasColor = stream.isTTY === true && !NO_COLOR && TERM !== 'dumb';
+  const width = stream.columns || Number(COLUMNS) || WIDTH_WITHOUT_TERMINAL;
+  return { colors: pc.createColors(hasColor), width: Math.max(LEAST_WIDTH, width) };
+}
+
+/** Figures for people: durations, sizes, counts, times. */
+
+/** A duration of `ms` milliseconds in at most three significant digits or two units. */
+export function formatDuration(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(2)} ms`;
+  if (ms < 1000) return `${ms.toFixed(0)} ms`;
+  const seconds = ms / 1000;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+export function formatSize(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1000 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? value.toFixed(0) : value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** `1 error`, `2 errors`. */
+export function formatCount(count: number, noun: string): string {
+  return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** `12,345`. Without Intl, which takes longer to load than many a command takes to run. */
+export function formatNumber(count: number): string {
+  return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+}
+
+/** Local date and time, to the second. `at` in microseconds since the Unix epoch. */
+export function formatTime(at: number): string {
+  const date = new Date(at / 1000);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}

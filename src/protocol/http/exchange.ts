@@ -1,0 +1,142 @@
+/** What is known of one HTTP exchange, as it will stand in its row. Nothing is masked yet. */
+
+import type { InvalidReason, Message } from '../message/message.ts';
+import type { FramePart } from '../wire/frame.ts';
+import type { HttpEndEvent, HttpRequestEvent, HttpResponseEvent } from '../wire/http-event.ts';
+
+/** A header that tapedeck changed: in which head, its name, and the value that its sender had given. */
+export type SidedEdit = { side: 'request' | 'response'; header: string; original: string };
+
+export type Information = { at: number; status: number; headers: readonly string[] };
+
+export type HttpExchange = {
+  /** Counts from 1 within the session; 0 until the exchange has one. */
+  number: number;
+  method: string;
+  path: string;
+  version: string;
+  client: string;
+  requestHeaders: readonly string[];
+  requestTrailers: readonly string[];
+  requestBytes: number;
+  informations: Information[];
+  status: number | null;
+  statusText: string | null;
+  responseHeaders: readonly string[] | null;
+  responseTrailers: readonly string[];
+  responseBytes: number;
+  at: number;
+  requestEndedAt: number | null;
+  responseAt: number | null;
+  endedAt: number | null;
+  /** The session's last frame when it ended. */
+  endedAfter: number | null;
+  closedBy: HttpEndEvent['closedBy'] | null;
+  error: string | null;
+  edits: SidedEdit[];
+};
+
+export function beginExchange(event: HttpRequestEvent): HttpExchange {
+  return {
+    number: 0,
+    method: event.method,
+    path: event.path,
+    version: event.httpVersion,
+    client: event.clientAddress,
+    requestHeaders: event.rawHeaders,
+    requestTrailers: [],
+    requestBytes: 0,
+    informations: [],
+    status: null,
+    statusText: null,
+    responseHeaders: null,
+    responseTrailers: [],
+    responseBytes: 0,
+    at: event.at,
+    requestEndedAt: null,
+    responseAt: null,
+    endedAt: null,
+    endedAfter: null,
+    closedBy: null,
+    error: null,
+    edits: event.edits.map((edit) => ({ side: 'request', ...edit })),
+  };
+}
+
+export function addResponse(exchange: HttpExchange, event: HttpResponseEvent): void {
+  exchange.status = event.status;
+  exchange.statusText = event.statusMessage;
+  exchange.responseHeaders = event.rawHeaders;
+  exchange.responseAt = event.at;
+  for (const edit of event.edits) exchange.edits.push({ side: 'response', ...edit });
+}
+
+export function addEnd(exchange: HttpExchange, event: HttpEndEvent, lastSeq: number): void {
+  exchange.endedAt = event.at;
+  exchange.endedAfter = lastSeq;
+  exchange.closedBy = event.closedBy;
+  exchange.error = event.error;
+  exchange.responseTrailers = event.rawTrailers;
+}
+
+/** The value of a header, `''` where there is none; the first of several. */
+export function headerOf(rawHeaders: readonly string[] | null, lowerName: string): string {
+  if (rawHeaders === null) return '';
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === lowerName.length && name.toLowerCase() === lowerName) return rawHeaders[i + 1] ?? '';
+  }
+  return '';
+}
+
+/** The media type of a head, in lower case, without parameters. */
+export function mediaTypeOf(rawHeaders: readonly string[] | null): string {
+  return (headerOf(rawHeaders, 'content-type').split(';')[0] ?? '').trim().toLowerCase();
+}
+
+export function contentCodingOf(rawHeaders: readonly string[] | null): string {
+  return headerOf(rawHeaders, 'content-encoding').trim().toLowerCase();
+}
+
+/**
+ * Whether an HTTP body is meant to hold messages. People debug exactly the exchanges without MCP in them (OAuth, error
+ * pages), so these bodies are recorded too, but nobody wants them reported as malformed messages.
+ * Specification: basic/transports/streamable-http, "Sending Messages to the Server".
+ */
+
+/** What an invalid message is that has nothing of JSON-RPC in it. */
+const FOREIGN: ReadonlySet<InvalidReason> = new Set<InvalidReason>([
+  'not-json',
+  'not-object',
+  'empty-batch',
+  'no-jsonrpc',
+]);
+
+export type RequestShape = { method: string; isMcpPath: boolean; mediaType: string };
+
+/** A POST to the MCP server holds messages, whatever it looks like; elsewhere a body tells by its looks. */
+export function partOfRequest({ method, isMcpPath }: RequestShape, messages: readonly Message[]): FramePart {
+  return looksLikeMcp(messages) || (method === 'POST' && isMcpPath) ? 'body' : 'foreign-body';
+}
+
+/**
+ * An answer of status 200 to a JSON-RPC request holds messages, whatever it looks like. With any other status it may
+ * (an error), or be a sentence for people: only then is it read.
+ */
+export function partOfResponse(
+  status: number,
+  asked: readonly Message[],
+  messages: () => readonly Message[],
+): FramePart {
+  const isAnswer = status === 200 && asked.some(({ kind }) => kind === 'request');
+  return isAnswer || looksLikeMcp(messages()) ? 'body' : 'foreign-body';
+}
+
+/** JSON-RPC travels as `application/json` alone. */
+export function isJsonType(mediaType: string): boolean {
+  return mediaType === 'application/json';
+}
+
+export function looksLikeMcp(messages: readonly Message[]): boolean {
+  return messages.some((message) => message.kind !== 'invalid' || !FOREIGN.has(message.reason));
+}

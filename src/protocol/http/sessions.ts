@@ -1,0 +1,355 @@
+/**
+ * Which session each HTTP exchange of one proxy run belongs to. An assignment is final, so a session opens with the
+ * first exchange that needs one, as `stateless`, and its basis is learnt later: by an answer that carries a session id,
+ * or by a stream that begins with `endpoint`. How a session is chosen stands in `http-session-rules.ts`.
+ *
+ * A session ends by DELETE; by 404 to a POST or DELETE that named it (a GET is also answered so where no streams are
+ * served); with its legacy stream; or by idleness. After idleness, a request that names it reopens it.
+ */
+
+import type { Message } from '../message/message.ts';
+import {
+  type Book,
+  createBook,
+  type HttpBasis,
+  type HttpEndReason,
+  type HttpTransport,
+  type IdleGaps,
+  isBeingSetUp,
+  type Kind,
+  type Session,
+  type SessionChange,
+  type Suits,
+} from './session-book.ts';
+
+export type { HttpBasis, HttpEndReason, HttpTransport, IdleGaps, SessionChange };
+
+export type HttpAnswer = { at: number; status: number; sessionId: string | null };
+
+export type HttpSessions = {
+  /** Chooses the session. `messages` are those of the request's body; null where it has none or is not read yet. */
+  assign(facts: RequestFacts, messages: readonly Message[] | null): number;
+  /** The body of a request that had to be assigned before it was read. */
+  read(exchange: number, messages: readonly Message[]): void;
+  responded(exchange: number, answer: HttpAnswer): void;
+  /** A legacy SSE stream's `endpoint` event: the URL to post to, as it was sent. */
+  endpoint(exchange: number, target: string): void;
+  ended(exchange: number, at: number, closedBy: 'server' | 'client' | 'proxy'): void;
+  /** Ends what has been idle for too long at this time. */
+  tick(at: number): void;
+  /** The open sessions. */
+  open(): number[];
+};
+
+export type HttpSessionsOptions = {
+  onChange: (change: SessionChange) => void;
+  idle?: IdleGaps;
+  maxRemembered?: number;
+};
+
+type Exchange = { facts: RequestFacts; body: Body; session: Session; status: number | null };
+
+const MINUTE = 60_000_000;
+
+/** OAuth needs a human, hence the patience with what is being set up. */
+const IDLE: IdleGaps = { known: 30 * MINUTE, stateless: 5 * MINUTE, settingUp: 10 * MINUTE };
+
+export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
+  const book = createBook(options.onChange, options.idle ?? IDLE, options.maxRemembered ?? 10_000);
+  const exchanges = new Map<number, Exchange>();
+
+  function assign(request: RequestFacts, messages: readonly Message[] | null): number {
+    // An empty header names nothing.
+    const facts = { ...request, sessionId: request.sessionId || null };
+    const body = describe(facts, messages);
+    const session = choose(book, facts, body) ?? book.open(facts.at);
+    if (facts.sessionId !== null) name(session, facts.sessionId);
+    book.enter(session, facts.connection, facts.at);
+    const exchange: Exchange = { facts, body, session, status: null };
+    exchanges.set(facts.exchange, exchange);
+    begin(exchange);
+    return session.number;
+  }
+
+  function name(session: Session, sessionId: string): void {
+    book.learn(session, headerKey(sessionId));
+    if (session.basis === 'stateless') book.rebase(session, 'session-header', 'http');
+  }
+
+  function read(number: number, messages: readonly Message[]): void {
+    const exchange = exchanges.get(number);
+    if (exchange === undefined) return;
+    exchange.body = describe(exchange.facts, messages);
+    if (isBeingSetUp(exchange.session)) begin(exchange);
+    if (exchange.status !== null) settle(exchange, exchange.status);
+  }
+
+  function responded(number: number, { at, status, sessionId }: HttpAnswer): void {
+    const exchange = exchanges.get(number);
+    if (exchange === undefined) return;
+    const { facts, body, session } = exchange;
+    exchange.status = status;
+    book.touch(session, at);
+    settle(exchange, status);
+    if (sessionId && facts.method === 'POST' && isSuccess(status) && body.kind !== 'modern')
+      name(session, sessionId);
+    const reason = facts.sessionId === null ? null : endReason(facts.method, body.kind, status);
+    if (reason !== null) book.end(session, at, reason);
+  }
+
+  function endpoint(number: number, target: string): void {
+    const exchange = exchanges.get(number);
+    if (exchange === undefined) return;
+    const { facts, session } = exchange;
+    const isItsStream = isBeingSetUp(session);
+    session.pending.delete(number);
+    book.learn(session, announcedKey(target, facts.target));
+    if (!isItsStream) return;
+    session.stream = number;
+    book.rebase(session, 'sse-endpoint', 'sse');
+  }
+
+  function ended(number: number, at: number, closedBy: 'server' | 'client' | 'proxy'): void {
+    const exchange = exchanges.get(number);
+    if (exchange === undefined) return;
+    const { session } = exchange;
+    exchanges.delete(number);
+    session.pending.delete(number);
+    book.leave(session, at);
+    if (session.stream !== number) return;
+    session.stream = null;
+    if (closedBy !== 'proxy') book.end(session, at, `${closedBy}-closed`);
+  }
+
+  return { assign, read, responded, endpoint, ended, tick: book.endIdle, open: book.numbers };
+}
+
+/** The session takes on what the request tells, and waits for the answer. */
+function begin({ facts, body, session }: Exchange): void {
+  // A body that is not read yet may be anything.
+  if (body.kind !== 'other' || facts.method === 'POST') session.pending.set(facts.exchange, body.kind);
+  if (!hasMessages(body)) return;
+  session.credentials = facts.credentials;
+  session.target = facts.target;
+  if (body.kind === 'legacy') {
+    session.protocolVersion = body.protocolVersion ?? session.protocolVersion;
+    return;
+  }
+  session.isModern = body.kind === 'modern';
+  session.client = body.client;
+  session.protocolVersion = body.protocolVersion;
+}
+
+/** What the status of the answer means for the session. */
+function settle({ facts, body, session }: Exchange, status: number): void {
+  // A stream may still turn out to be a legacy one.
+  if (body.kind !== 'stream' || !isSuccess(status)) session.pending.delete(facts.exchange);
+  if (!hasMessages(body)) return;
+  if (isSuccess(status)) {
+    session.isRefused = false;
+    if (!body.isProbe) session.established = 'by-message';
+    else if (session.established === 'not-yet') session.established = 'by-probe';
+  } else if ((status === 401 || status === 403) && session.credentials === facts.credentials) {
+    session.isRefused = true;
+  }
+}
+
+function endReason(method: string, kind: Kind, status: number): HttpEndReason | null {
+  if (method === 'DELETE' && isSuccess(status)) return 'deleted';
+  // In the 2026-07-28 era 404 says that the method is unknown.
+  return status === 404 && kind !== 'modern' && (method === 'POST' || method === 'DELETE') ? 'gone' : null;
+}
+
+/**
+ * Which open session an HTTP request belongs to. Facts: MCP specification, basic/transports of 2024-11-05 to 2026-07-28.
+ * The first rule that applies chooses:
+ *
+ * 1. `Mcp-Session-Id`: the session known by it, even one that has ended; an unknown id opens one (the proxy came late).
+ * 2. A target that a legacy SSE stream announced, unless by GET: its session; of several the latest that is open.
+ * 3. `initialize`: a free session, or one that so far only probed (`server/discover`); neither of another client.
+ * 4. 2026-07-28 requests: the session of the same client, version and credentials; else the one whose credentials were
+ *    just refused; else a free session, of no other client or credentials.
+ * 5. Other messages: the established stateless session with these credentials (else one whose were just refused) and
+ *    no other protocol version; else one being set up without a request of rules 3 or 4 in flight.
+ * 6. A GET for events, which may become a legacy SSE stream, or be a stateless server's stream, which is mostly refused: a free
+ *    session; or the established stateless legacy one with these credentials whose messages were posted to this very
+ *    target, if it was last on this connection or active a moment ago.
+ * 7. All else (OAuth, CORS preflight, a body not read yet): the open session that was last on this connection; else
+ *    one being set up; else the only one.
+ *
+ * Where several suit: the one last on this connection, else the one active last. Where none does, a new one opens.
+ * Being set up: no message was answered with 2xx, and nothing names the session. Free: being set up, and nothing is in
+ * flight that may yet found it. So 401, discovery, token and `initialize` of one client stand in one session, as do a
+ * refused probe and the `initialize` after it, while two clients that connect at the same moment get two.
+ */
+
+/** What is known of a request by its headers. */
+export type RequestFacts = {
+  exchange: number;
+  at: number;
+  /** The client's address and port. */
+  connection: string;
+  method: string;
+  /** The request target as the client wrote it. */
+  target: string;
+  /** `Mcp-Session-Id`. */
+  sessionId: string | null;
+  /** `Authorization`, or anything that is equal where that is. */
+  credentials: string | null;
+  /** `MCP-Protocol-Version`. */
+  protocolVersion: string | null;
+  /** Whether `Accept` names event streams. */
+  acceptsEvents: boolean;
+};
+
+/** What a request's body tells about who sent it. */
+export type Body = { kind: Kind; isProbe: boolean; client: string | null; protocolVersion: string | null };
+
+/** A client that lost its stream comes back within 30 s (TypeScript SDK). */
+const MOMENT = 60_000_000;
+
+export function choose(book: Book, facts: RequestFacts, body: Body): Session | undefined {
+  const { connection, at, method, target, sessionId } = facts;
+  if (sessionId !== null) return book.known(headerKey(sessionId));
+  const announced = method === 'GET' ? undefined : book.known(targetKey(target));
+  if (announced !== undefined) return announced;
+  if (body.kind === 'other')
+    return book.on(connection, at) ?? book.pick(connection, at, isBeingSetUp) ?? book.only(at);
+  for (const suits of suiting(facts, body)) {
+    const session = book.pick(connection, at, suits);
+    if (session !== undefined) return session;
+  }
+  return undefined;
+}
+
+/** Rules 3 to 6: what a session has to be like, the best first. */
+function suiting(facts: RequestFacts, body: Body): Suits[] {
+  switch (body.kind) {
+    case 'initialize':
+      return [(session) => (isFree(session) && isNoOther(session, body)) || hasOnlyProbed(session, body)];
+    case 'modern':
+      return [
+        (session) => isSameModern(session, body) && session.credentials === facts.credentials,
+        (session) => isSameModern(session, body) && session.isRefused,
+        (session) => isFree(session) && isNoOther(session, body) && mayTake(session, facts),
+      ];
+    case 'legacy':
+      return [
+        (session) => isSameLegacy(session, body) && session.credentials === facts.credentials,
+        (session) => isSameLegacy(session, body) && session.isRefused,
+        (session) => isBeingSetUp(session) && !isOpening(session) && mayTake(session, facts),
+      ];
+    case 'stream':
+      return [
+        (session, isHere) =>
+          (isFree(session) && mayTake(session, facts)) || mayStream(session, facts, isHere),
+      ];
+    case 'other':
+      return [];
+  }
+}
+
+function isFree(session: Session): boolean {
+  return isBeingSetUp(session) && session.pending.size === 0;
+}
+
+function isOpening({ pending }: Session): boolean {
+  return [...pending.values()].some((kind) => kind === 'initialize' || kind === 'modern');
+}
+
+function isNoOther(session: Session, { client }: Body): boolean {
+  return session.client === null || client === null || session.client === client;
+}
+
+function hasOnlyProbed(session: Session, { client }: Body): boolean {
+  const { basis, established, pending } = session;
+  if (basis !== 'stateless' || established !== 'by-probe' || pending.size > 0) return false;
+  return client !== null && session.client === client;
+}
+
+function mayTake({ credentials, isRefused }: Session, facts: RequestFacts): boolean {
+  return credentials === null || credentials === facts.credentials || isRefused;
+}
+
+function isSameModern(session: Session, { client, protocolVersion }: Body): boolean {
+  if (session.basis !== 'stateless' || !session.isModern) return false;
+  return session.client === client && session.protocolVersion === protocolVersion;
+}
+
+function isSameLegacy(session: Session, { protocolVersion }: Body): boolean {
+  if (session.basis !== 'stateless' || session.established === 'not-yet') return false;
+  if (session.protocolVersion === protocolVersion) return true;
+  return !session.isModern && (session.protocolVersion === null || protocolVersion === null);
+}
+
+function mayStream(session: Session, facts: RequestFacts, isHere: boolean): boolean {
+  const { basis, established, isModern, credentials, target, inFlight, lastActive } = session;
+  if (basis !== 'stateless' || established === 'not-yet' || isModern) return false;
+  if (credentials !== facts.credentials || target !== facts.target) return false;
+  return isHere || inFlight > 0 || facts.at - lastActive <= MOMENT;
+}
+
+export function describe(facts: RequestFacts, messages: readonly Message[] | null): Body {
+  const heard = messages ?? [];
+  const plain: Body = { kind: 'other', isProbe: false, client: null, protocolVersion: null };
+  const initialize = heard.find((message) => canonicalOf(message) === 'initialize');
+  if (initialize !== undefined) return { ...plain, kind: 'initialize', client: clientOf(initialize) };
+  const modern = heard.find(({ details }) => details.isModern);
+  if (modern !== undefined) {
+    const { protocolVersion } = modern.details;
+    const isProbe = canonicalOf(modern) === 'server/discover';
+    return { kind: 'modern', isProbe, client: clientOf(modern), protocolVersion };
+  }
+  if (heard.some(isRpc)) return { ...plain, kind: 'legacy', protocolVersion: facts.protocolVersion };
+  return mayBeStream(facts) ? { ...plain, kind: 'stream' } : plain;
+}
+
+function mayBeStream({ method, sessionId, acceptsEvents }: RequestFacts): boolean {
+  return method === 'GET' && sessionId === null && acceptsEvents;
+}
+
+export function hasMessages({ kind }: Body): boolean {
+  return kind !== 'other' && kind !== 'stream';
+}
+
+/** OAuth has JSON bodies too. */
+function isRpc(message: Message): boolean {
+  return message.kind !== 'invalid' || message.method !== null || message.isAnswer;
+}
+
+function canonicalOf(message: Message): string | null {
+  return 'canonical' in message ? message.canonical : null;
+}
+
+function clientOf({ details: { peer } }: Message): string | null {
+  return peer === null ? null : JSON.stringify([peer.name, peer.version]);
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+export function headerKey(sessionId: string): string {
+  return `header ${sessionId}`;
+}
+
+/** Path and query alone, as an announced URL may name another origin than the client's request does. */
+export function targetKey(target: string): string {
+  // Nearly every target: nothing in it that a URL would write in another way.
+  if (/^\/[\w/?=&-]*$/.test(target)) return `target ${target}`;
+  return urlKey(requestUrl(target));
+}
+
+export function announcedKey(announced: string, streamTarget: string): string {
+  const base = requestUrl(streamTarget).href;
+  return URL.canParse(announced, base) ? urlKey(new URL(announced, base)) : `target ${announced}`;
+}
+
+function requestUrl(target: string): URL {
+  if (target.startsWith('/')) return new URL(`http://host${target}`);
+  return new URL(URL.canParse(target) ? target : 'http://host');
+}
+
+function urlKey({ pathname, search }: URL): string {
+  return `target ${pathname}${search}`;
+}

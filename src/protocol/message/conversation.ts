@@ -1,0 +1,125 @@
+/**
+ * A session as it unfolds: takes its frames in order and gives for each the index rows of its messages, while it
+ * keeps what the whole session tells about itself. The index is derived from frames alone, so feeding the stored
+ * frames again rebuilds it.
+ */
+
+import { META_RULE } from '../redact/redactor.ts';
+import { directionOf, type Frame, type FramePart } from '../wire/frame.ts';
+import { readSse } from '../wire/sse.ts';
+import {
+  type ClosedRequest,
+  type Correlation,
+  createCorrelator,
+  type HttpClosing,
+  NOTHING,
+} from './correlate.ts';
+import type { Peer } from './details.ts';
+import { invalid, type Message, parseMessages, type Remark } from './message.ts';
+
+/** One message with all that is known of it; `seq` is its frame's number, `n` its own number inside the frame. */
+export type IndexedMessage = { seq: number; n: number; message: Message; correlation: Correlation };
+
+/**
+ * `legacy`: a session that begins with `initialize` (revisions up to 2025-11-25). `modern`: every request says its
+ * version itself (2026-07-28 and later). `dual`: both were seen. Null: neither was seen yet.
+ */
+export type Era = 'legacy' | 'modern' | 'dual';
+
+export type Facts = {
+  era: Era | null;
+  protocolVersion: string | null;
+  client: Peer | null;
+  server: Peer | null;
+  exchanges: number;
+  /** Exchanges that ended in an error or a tool's own failure. */
+  errors: number;
+  unanswered: number;
+};
+
+export type Conversation = {
+  add(frame: Frame, seq: number): IndexedMessage[];
+  /** Says how an HTTP exchange ended; call it after the exchange's frames. Gives the requests that this is the outcome of. */
+  close(exchange: number, how: HttpClosing): ClosedRequest[];
+  facts(): Facts;
+};
+
+export function createConversation(): Conversation {
+  const correlator = createCorrelator();
+  const facts: Facts = {
+    era: null,
+    protocolVersion: null,
+    client: null,
+    server: null,
+    exchanges: 0,
+    errors: 0,
+    unanswered: 0,
+  };
+
+  function add(frame: Frame, seq: number): IndexedMessage[] {
+    const { at, http } = frame;
+    const exchange = http?.exchange ?? null;
+    return messagesOf(frame).map((message, n) => {
+      // It was counted when it came first.
+      if (http?.marks.includes('replayed')) return { seq, n, message, correlation: NOTHING };
+      const place = { seq, n };
+      const correlation = correlator.add(message, directionOf(frame.channel), place, at, exchange);
+      learn(facts, message, correlation);
+      return { seq, n, message, correlation };
+    });
+  }
+
+  function close(exchange: number, how: HttpClosing): ClosedRequest[] {
+    const closed = correlator.close(exchange, how);
+    for (const { outcome } of closed) if (outcome === 'error') facts.errors += 1;
+    return closed;
+  }
+
+  return { add, close, facts: () => ({ ...facts, unanswered: correlator.unanswered() }) };
+}
+
+/** The messages of one frame. stderr is free text, and framing and foreign bodies hold none. */
+export function messagesOf(frame: Frame): Message[] {
+  const { channel, part, truncated, http, redacted } = frame;
+  if (channel === 'stderr' || !HOLDS_MESSAGES.has(part) || redacted?.includes(META_RULE)) return [];
+  if (truncated) return [invalid('truncated')];
+  const messages = parseMessages(jsonOf(frame));
+  if (part === 'lsp-body') return messages.map((message) => withRemarks(message, ['lsp-framing']));
+  return http === null || http.marks.length === 0
+    ? messages
+    : messages.map((message) => withRemarks(message, http.marks));
+}
+
+const HOLDS_MESSAGES: ReadonlySet<FramePart> = new Set<FramePart>(['line', 'lsp-body', 'body', 'event']);
+
+/** The bytes of a frame that its messages are read from: of an event its data, else all of it. */
+export function jsonOf({ channel, payload }: Pick<Frame, 'channel' | 'payload'>): Buffer {
+  return channel === 'sse' ? (readSse(payload).data ?? NO_BYTES) : payload;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+function withRemarks(message: Message, more: readonly Remark[]): Message {
+  return { ...message, remarks: [...message.remarks, ...more] };
+}
+
+function learn(facts: Facts, message: Message, { relation, outcome }: Correlation): void {
+  if (message.kind === 'request') {
+    facts.exchanges += 1;
+    learnFromRequest(facts, message.canonical, message.details);
+  }
+  if (relation === 'reply' && (outcome === 'error' || outcome === 'tool-error')) facts.errors += 1;
+  if (message.kind === 'result' && message.details.peer !== null) {
+    facts.server = message.details.peer;
+    // The answer to initialize has the last word: a server may counter-offer another revision.
+    facts.protocolVersion = message.details.protocolVersion ?? facts.protocolVersion;
+  }
+}
+
+function learnFromRequest(facts: Facts, canonical: string, details: Message['details']): void {
+  const era = details.isModern ? 'modern' : canonical === 'initialize' ? 'legacy' : null;
+  if (era === null) return;
+  facts.era = facts.era === null || facts.era === era ? era : 'dual';
+  facts.client = details.peer ?? facts.client;
+  facts.protocolVersion ??= details.protocolVersion;
+}

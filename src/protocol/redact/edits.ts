@@ -1,0 +1,123 @@
+/** Places of a text that are replaced, and what stands there instead. */
+
+/** Bytes `start` up to, not including, `end` become `text`, which is ASCII. `rule` says why. */
+export type Edit = { start: number; end: number; text: string; rule: string };
+
+/** Of edits that overlap, the one that begins first, and of these the longest. */
+export function withoutOverlaps(edits: readonly Edit[]): Edit[] {
+  const sorted = edits.toSorted((a, b) => a.start - b.start || b.end - a.end);
+  let end = -1;
+  return sorted.filter((edit) => {
+    if (edit.start < end) return false;
+    end = edit.end;
+    return true;
+  });
+}
+
+/** The bytes with the edits made, which are in order and do not overlap. */
+export function applyEdits(bytes: Buffer, edits: readonly Edit[]): Buffer {
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const { start, end, text } of edits) {
+    pieces.push(bytes.subarray(from, start), Buffer.from(text, 'latin1'));
+    from = end;
+  }
+  pieces.push(bytes.subarray(from));
+  return Buffer.concat(pieces);
+}
+
+/** The edits of a piece as edits of what it stands in. `at` says where each of its bytes stands there. */
+export function movedBy(edits: readonly Edit[], at: (i: number) => number): Edit[] {
+  return edits.map((edit) => ({ ...edit, start: at(edit.start), end: at(edit.end) }));
+}
+
+/** Adds edits one by one: a text may have more of them than a call can have arguments. */
+export function addEdits(edits: Edit[], more: readonly Edit[]): void {
+  for (const edit of more) edits.push(edit);
+}
+
+/** Escapes of JSON strings undone for the search, with the way back to where each byte stood. */
+
+/** `at[i]`: where byte `i` stood, and after the last one where the text ended. Null: nothing was escaped. */
+export type Unescaped = { bytes: Buffer; at: Uint32Array | null };
+
+const BACKSLASH = 0x5c;
+
+const LOW_U = 0x75;
+
+const SLASH = 0x2f;
+
+const SIMPLE: Readonly<Record<number, number>> = {
+  98: 0x08,
+  102: 0x0c,
+  110: 0x0a,
+  114: 0x0d,
+  116: 0x09,
+};
+
+/** The inside of a JSON string, unescaped once. */
+export function unescapeString(raw: Buffer): Unescaped {
+  return raw.includes(BACKSLASH) ? unescaped(raw, unescapeAt) : { bytes: raw, at: null };
+}
+
+/** A text that is no JSON but may quote some, at any depth: `\u0041` and `\/` only, with all their backslashes. */
+export function unescapeLoosely(raw: Buffer): Unescaped {
+  return raw.includes('\\u00') || raw.includes('\\/')
+    ? unescaped(raw, unescapeLooselyAt)
+    : { bytes: raw, at: null };
+}
+
+/** How many bytes an escape takes, and the text that it stands for; null where there is none. */
+type Escape = { length: number; text: number } | null;
+
+function unescaped(raw: Buffer, read: (raw: Buffer, i: number) => Escape): Unescaped {
+  const bytes = Buffer.allocUnsafe(raw.length);
+  const at = new Uint32Array(raw.length + 1);
+  let length = 0;
+  let i = 0;
+  while (i < raw.length) {
+    const found = raw[i] === BACKSLASH ? read(raw, i) : null;
+    if (found === null) {
+      at[length] = i;
+      bytes[length] = raw[i] as number;
+      length += 1;
+      i += 1;
+      continue;
+    }
+    // An escape is never shorter than the UTF-8 that it stands for.
+    const written = bytes.write(String.fromCodePoint(found.text), length);
+    at.fill(i, length, length + written);
+    length += written;
+    i += found.length;
+  }
+  at[length] = raw.length;
+  return { bytes: bytes.subarray(0, length), at };
+}
+
+function unescapeAt(raw: Buffer, i: number): Escape {
+  const next = raw[i + 1];
+  if (next === undefined) return null;
+  if (next !== LOW_U) return { length: 2, text: SIMPLE[next] ?? next };
+  const unit = hexAt(raw, i + 2);
+  if (unit === null) return null;
+  const low =
+    unit >= 0xd800 && unit < 0xdc00 && raw[i + 6] === BACKSLASH && raw[i + 7] === LOW_U
+      ? hexAt(raw, i + 8)
+      : null;
+  if (low === null || low < 0xdc00 || low > 0xdfff) return { length: 6, text: unit };
+  return { length: 12, text: 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00) };
+}
+
+function unescapeLooselyAt(raw: Buffer, i: number): Escape {
+  let u = i;
+  while (raw[u] === BACKSLASH) u += 1;
+  if (raw[u] === SLASH) return { length: u + 1 - i, text: SLASH };
+  if (raw[u] !== LOW_U) return null;
+  const unit = hexAt(raw, u + 1);
+  return unit === null || unit < 0x20 || unit > 0x7e ? null : { length: u + 5 - i, text: unit };
+}
+
+function hexAt(raw: Buffer, at: number): number | null {
+  const text = raw.toString('latin1', at, at + 4);
+  return /^[0-9a-fA-F]{4}$/.test(text) ? Number.parseInt(text, 16) : null;
+}

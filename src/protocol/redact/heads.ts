@@ -1,0 +1,113 @@
+/**
+ * Credentials in the heads of HTTP messages, masked in the record: by the name of the header or query parameter that
+ * carries them. The same secret gives the same placeholder, so what belongs together can still be told; the placeholder
+ * keeps nothing of the secret.
+ */
+
+/** Makes the placeholder of a secret. */
+export type Placeholder = (secret: string) => string;
+
+const SECRET_HEADERS = new Set([
+  'authorization',
+  'proxy-authorization',
+  'cookie',
+  'set-cookie',
+  'dpop',
+  'mcp-session-id',
+  'x-functions-key',
+  'x-goog-iap-jwt-assertion',
+]);
+
+/** Ends of names by which headers and parameters carry secrets, hyphens and underscores left out. */
+const SECRET_ENDS = /(?:token|secret|password|passwd|apikey|subscriptionkey|accesskey|jwtassertion)$/;
+
+/** Headers that hold a URL. */
+const URL_HEADERS = new Set(['location', 'referer', 'content-location', 'x-original-url', 'x-forwarded-uri']);
+
+const SECRET_PARAMETERS = new Set([
+  'key',
+  'code',
+  'codeverifier',
+  'devicecode',
+  'clientassertion',
+  'assertion',
+  'auth',
+  'authorization',
+  'jwt',
+  'pass',
+  'pwd',
+  'signature',
+  'sig',
+  'sessionid',
+  'xamzsignature',
+  'xgoogsignature',
+]);
+
+/** They say how, not what. Any other first word may be a part of the secret. */
+const SCHEME =
+  /^(?:basic|bearer|digest|dpop|gnap|hoba|mutual|negotiate|ntlm|oauth|privatetoken|scram-sha-1|scram-sha-256|vapid|aws4-hmac-sha256|token|apikey|api-key) +(?=\S)/i;
+
+const COOKIE = /^([^=;]*=)?([^;]*)/;
+
+/** A header's value with what is secret in it replaced. */
+export function maskHeader(name: string, value: string, placeholder: Placeholder): string {
+  const lowerName = name.toLowerCase();
+  if (URL_HEADERS.has(lowerName)) return maskUrl(value, placeholder);
+  if (value === '' || !(SECRET_HEADERS.has(lowerName) || hasSecretEnd(lowerName))) return value;
+  if (lowerName === 'cookie')
+    return value
+      .split(';')
+      .map((pair) => maskCookie(pair, placeholder))
+      .join(';');
+  if (lowerName === 'set-cookie') return maskCookie(value, placeholder);
+  const scheme = lowerName.endsWith('authorization') ? (SCHEME.exec(value)?.[0] ?? '') : '';
+  return scheme + placeholder(value.slice(scheme.length));
+}
+
+/** A URL or request target with the secrets of its query and its user information replaced. */
+export function maskUrl(url: string, placeholder: Placeholder): string {
+  const masked = url.replace(
+    /^((?:[a-z][a-z0-9+.-]*:)?\/\/)([^/?#]*)@/i,
+    (_whole, start: string, user: string) => `${start}${placeholder(user)}@`,
+  );
+  return masked.replace(
+    /([?&#;])([^=?&#;]+)=([^&#;]*)/g,
+    (whole, before: string, name: string, value: string) =>
+      value !== '' && isSecretParameter(name) ? `${before}${name}=${placeholder(value)}` : whole,
+  );
+}
+
+function isSecretParameter(name: string): boolean {
+  const plain = withoutHyphens(decoded(name).toLowerCase());
+  return SECRET_PARAMETERS.has(plain) || SECRET_ENDS.test(plain);
+}
+
+function hasSecretEnd(lowerName: string): boolean {
+  return SECRET_ENDS.test(withoutHyphens(lowerName));
+}
+
+function withoutHyphens(name: string): string {
+  return name.replaceAll(/[-_]/g, '');
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+/** Name, value, name, value … with the secret values replaced. */
+export function maskHeaders(rawHeaders: readonly string[], placeholder: Placeholder): string[] {
+  return rawHeaders.map((text, i) =>
+    i % 2 === 0 ? text : maskHeader(rawHeaders[i - 1] ?? '', text, placeholder),
+  );
+}
+
+/** One pair, or a cookie without a name; the attributes of a `Set-Cookie` stay. */
+function maskCookie(pair: string, placeholder: Placeholder): string {
+  return pair.replace(COOKIE, (whole, name: string | undefined, value: string) =>
+    value.trim() === '' ? whole : (name ?? '') + placeholder(value),
+  );
+}

@@ -1,0 +1,71 @@
+/** With which rules a session is redacted: what is stored with it, so that a replay can redact its clients alike. */
+
+import { TapedeckError } from '../../errors.ts';
+import { parseJsonPath } from '../json/path.ts';
+import { readCustomRule } from './search.ts';
+import { SHAPE_RULES } from './shapes.ts';
+
+export type RedactionProfile = {
+  /** Ids of rules that are off. */
+  without: readonly string[];
+  /** `id=/pattern/flags` */
+  rules: readonly string[];
+  /** JSON paths of values that are replaced whatever they are. */
+  paths: readonly string[];
+  /** `meta`: no payloads are kept at all (redact-meta.ts). */
+  capture?: 'meta';
+};
+
+export const PLAIN_PROFILE: RedactionProfile = { without: [], rules: [], paths: [] };
+
+/** Rules that find a secret by its place. */
+export const PLACE_RULES = [
+  { id: 'secret-value', what: 'values under a name such as password, api_key, client_secret, access_token' },
+  {
+    id: 'http-header',
+    what: 'HTTP headers that carry credentials: Authorization, cookies, API keys, Mcp-Session-Id',
+  },
+  { id: 'url-secret', what: 'user information and secret parameters of the URLs in HTTP heads' },
+  {
+    id: 'undecoded',
+    what: 'bodies and events in a content coding that could not be undone, as nobody can look into them',
+  },
+] as const;
+
+/** What `--redact` replaces goes by this id. */
+export const PATH_RULE = 'path';
+
+export function ruleIds(): string[] {
+  return [...PLACE_RULES, ...SHAPE_RULES].map(({ id }) => id);
+}
+
+/** Reads the values of the options. Throws `TapedeckError` `usage`. */
+export function readProfile(
+  without: readonly string[],
+  rules: readonly string[],
+  paths: readonly string[],
+): RedactionProfile {
+  const known = ruleIds();
+  for (const id of without) {
+    if (known.includes(id)) continue;
+    throw new TapedeckError(
+      'usage',
+      `--no-redact-rule ${id}: expected the id of a rule, one of ${known.join(', ')}.`,
+    );
+  }
+  const taken = new Set([...known, PATH_RULE]);
+  for (const rule of rules) {
+    const { id } = readCustomRule(rule);
+    if (taken.has(id))
+      throw new TapedeckError('usage', `--redact-rule ${rule}: there is a rule \`${id}\` already.`);
+    taken.add(id);
+  }
+  for (const path of paths) {
+    if (!parseJsonPath(path, '--redact').isWhole) continue;
+    throw new TapedeckError(
+      'usage',
+      '--redact $: expected a path into the message; to keep no payloads at all: --capture meta.',
+    );
+  }
+  return { without, rules, paths };
+}

@@ -1,0 +1,252 @@
+/**
+ * What one client asks of a live server in place of a recording. The client's messages go there, and the server's come
+ * back, each with the ids and tokens that the other side knows. What the server says without naming a request belongs to
+ * the call that was asked last and is still open, as in a recording (script.ts); where none is open, to the client.
+ */
+
+import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
+import type { Message, NotificationMessage, RequestMessage } from '../../protocol/message/message.ts';
+import type { Connect } from '../../talk/server.ts';
+import type { Refusal } from '../match/matching.ts';
+import type { Asker, Player, Send } from '../play/player.ts';
+import { outgoingAnswer, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
+import { collectTools, type Tools } from '../recording/recording.ts';
+import { type Call, clientId, createLiveCalls, isListen, type LiveCallsOptions } from './calls.ts';
+import { createLiveConnection } from './connection.ts';
+import type { Said } from './episode.ts';
+
+export type LiveClient = {
+  /** Puts a request to the live server. `missed`: why the recording has no answer to it; null where it was not asked. */
+  ask(request: RequestMessage, json: Buffer, missed: Refusal | null, asker: Asker): void;
+  /** The player of the recording, with what goes past it to the live server. */
+  beside(player: Player): Player & { leave(): void };
+  /** Settles when all that was asked is answered, or has failed. */
+  idle(): Promise<void>;
+  /** Whether the live server has said anything. */
+  hasHeard(): boolean;
+  /** Whether a server runs for it, and has nothing to do. */
+  isResting(): boolean;
+  /** Ends the server; the next call starts it again. */
+  rest(): void;
+  /** Gives up what is open, and ends the server. Called again, it hurries. */
+  close(): Promise<void>;
+};
+
+export type LiveClientOptions = Omit<LiveCallsOptions, 'onGivenUp'> & {
+  connect: Connect;
+  /** The protocol version that the recording's own handshake agreed on; null where it has none. */
+  agreedVersion: string | null;
+  sendUnasked: Send;
+  /** The client has gone for good: time to close. */
+  onLeave: () => void;
+};
+
+/** A request of the server that the client was asked. */
+type Question = { idText: string; said: Said; call: Call | null };
+
+const META = ['params', '_meta'] as const;
+
+const SUBSCRIPTION = [...META, 'io.modelcontextprotocol/subscriptionId'];
+
+const CANCELLED = 'notifications/cancelled';
+
+const INITIALIZED = 'notifications/initialized';
+
+const SETTINGS = new Set(['logging/setLevel', 'resources/subscribe', 'resources/unsubscribe']);
+
+export function createLiveClient(options: LiveClientOptions): LiveClient {
+  const { now, nextId, sendUnasked } = options;
+  const calls = createLiveCalls({ ...options, onGivenUp: giveUp });
+  const connection = createLiveConnection(options.connect, options.agreedVersion, nextId, {
+    onHeard() {
+      hasHeard = true;
+      calls.confirm();
+    },
+    onMessage,
+    onFailed: (id, why) => calls.fail(calls.get(id), why),
+    onClosed: calls.failAll,
+  });
+  /** By the key of the id that the client knows. */
+  const questions = new Map<string, Question>();
+  let questionCount = 0;
+  let hasHeard = false;
+  /** The request that was put to the server last, as the client wrote it. */
+  let lastAsked: Buffer | null = null;
+  /** As far as the live server has listed them. */
+  const tools: Tools = new Map();
+
+  function ask(request: RequestMessage, json: Buffer, missed: Refusal | null, asker: Asker): void {
+    lastAsked = json;
+    const call = calls.begin(request, json, missed, asker);
+    const live = call.said[0]?.json ?? json;
+    const { canonical, details } = request;
+    const sent = () => calls.sent(call);
+    connection.send(
+      outgoingRequest(live, call.id, { method: canonical, target: details.target }, tools),
+      sent,
+    );
+  }
+
+  function giveUp({ id, request }: Call): void {
+    connection.cancel(id, request.details.isModern);
+  }
+
+  function onMessage(message: Message, json: Buffer, status: number | null): void {
+    if (message.kind === 'request') askClient(message, json);
+    else if (message.kind === 'notification') tellClient(message, json);
+    else if (message.id?.type === 'number') {
+      const call = calls.get(message.id.text);
+      if (message.kind === 'invalid') calls.fail(call, `its answer is no valid message (${message.reason})`);
+      else if (call !== undefined) {
+        if (call.request.canonical === 'tools/list' && message.kind === 'result') collectTools(tools, json);
+        calls.answer(call, message, json, status);
+      }
+    }
+  }
+
+  function askClient(message: RequestMessage, json: Buffer): void {
+    const idText = sourceAt(json, ['id']) ?? 'null';
+    if (message.canonical === 'ping') {
+      const pong = Buffer.from(`{"jsonrpc":"2.0","id":${idText},"result":{}}`);
+      connection.send(outgoingAnswer(pong));
+      return;
+    }
+    const call = calls.last();
+    const said = heard(call, message, json);
+    questionCount += 1;
+    const id = `live-${questionCount}`;
+    questions.set(`s${id}`, { idText, said, call });
+    const asked = substitute(json, [{ path: ['id'], text: JSON.stringify(id) }]);
+    (call?.asker.send ?? sendUnasked)(asked, null, false);
+  }
+
+  /** The client answers a question of the live server. False where it was none of it. */
+  function takeAnswer(message: Message & { kind: 'result' | 'error' }, json: Buffer): boolean {
+    const key = message.id?.key ?? '';
+    const question = questions.get(key);
+    if (question === undefined) return false;
+    questions.delete(key);
+    const live = substitute(json, [{ path: ['id'], text: question.idText }]);
+    const said: Said = { from: 'client', kind: message.kind, at: now(), json: live };
+    if (question.call === null) calls.addAside([question.said, said]);
+    else if (calls.get(question.call.id) !== undefined) question.call.said.push(said);
+    connection.send(outgoingAnswer(live));
+    return true;
+  }
+
+  function tellClient(message: NotificationMessage, json: Buffer): void {
+    const { progressToken, subscription, cancels } = message.details;
+    if (progressToken !== null) tellProgress(message, json, calls.get(progressToken.slice(1)));
+    else if (subscription !== null) tellSubscriber(message, json, calls.get(subscription.slice(1)));
+    else if (cancels !== null) takeBack(message, json, calls.get(cancels.slice(1)));
+    else tell(calls.last(), message, json, []);
+  }
+
+  function tellProgress(message: Message, json: Buffer, call: Call | undefined): void {
+    const text = call === undefined ? undefined : sourceAt(call.json, [...META, 'progressToken']);
+    if (call === undefined || text === undefined) return;
+    calls.refresh(call);
+    tell(call, message, json, [{ path: ['params', 'progressToken'], text }]);
+  }
+
+  function tellSubscriber(message: Message, json: Buffer, call: Call | undefined): void {
+    if (call !== undefined) tell(call, message, json, [{ path: SUBSCRIPTION, text: clientId(call) }]);
+  }
+
+  /** The server ends a subscription, or does not want an answer any more. */
+  function takeBack(message: Message, json: Buffer, call: Call | undefined): void {
+    const path = ['params', 'requestId'];
+    if (call !== undefined && isListen(call.request)) {
+      const text = clientId(call);
+      tell(call, message, json, [
+        { path, text },
+        { path: SUBSCRIPTION, text },
+      ]);
+      calls.leave(call, { by: 'server', why: 'the server has ended it' });
+      return;
+    }
+    const idText = sourceAt(json, path);
+    for (const [key, question] of questions) {
+      if (question.idText !== idText) continue;
+      questions.delete(key);
+      tell(question.call, message, json, [{ path, text: JSON.stringify(key.slice(1)) }]);
+    }
+  }
+
+  function tell(call: Call | null, message: Message, json: Buffer, substitutions: Substitution[]): void {
+    const said = heard(call, message, json);
+    (call?.asker.send ?? sendUnasked)(substitute(json, substitutions), null, false);
+    if (call === null) calls.addAside([said]);
+  }
+
+  function heard(call: Call | null, { kind }: Message, json: Buffer): Said {
+    const said: Said = { from: 'server', kind, at: now(), json };
+    call?.said.push(said);
+    return said;
+  }
+
+  /** Without `asker` the client itself has taken it back; else the transport of that one was closed. */
+  function cancel(clientKey: string, asker?: Asker): boolean {
+    const call = calls.find(clientKey, asker);
+    if (call === undefined) return false;
+    giveUp(call);
+    if (asker === undefined) call.asker.withdraw?.();
+    calls.leave(call, { by: 'client', why: 'the client has cancelled it' });
+    return true;
+  }
+
+  /** What the client says besides is the server's too, if one runs. */
+  function pass(message: NotificationMessage, json: Buffer): void {
+    const { canonical } = message;
+    const state = connection.state();
+    if (state === 'closed' || canonical === CANCELLED) return;
+    if (state === 'open, hands shaken' && canonical === INITIALIZED) return;
+    connection.send(outgoingNotification(json, canonical));
+    const said: Said = { from: 'client', kind: 'notification', at: now(), json };
+    const call = calls.last();
+    if (call === null) calls.addAside([said]);
+    else call.said.push(said);
+  }
+
+  /** A setting that was not put to the server holds for it too. */
+  function passSetting({ canonical, details }: RequestMessage, json: Buffer): void {
+    const isMeant = SETTINGS.has(canonical) && !details.isModern && json !== lastAsked;
+    if (!isMeant || connection.state() === 'closed') return;
+    const id = nextId();
+    const live = substitute(json, [{ path: ['id'], text: id }]);
+    connection.send(outgoingRequest(live, id, { method: canonical, target: details.target }, tools));
+  }
+
+  function receive(player: Player, ...[message, json, asker]: Parameters<Player['receive']>): void {
+    connection.learn(message, json);
+    if ((message.kind === 'result' || message.kind === 'error') && takeAnswer(message, json)) return;
+    if (message.kind === 'notification') {
+      if (message.details.cancels !== null && cancel(message.details.cancels)) return;
+      pass(message, json);
+    }
+    player.receive(message, json, asker);
+    if (message.kind === 'request') passSetting(message, json);
+  }
+
+  async function close(): Promise<void> {
+    calls.leaveAll({ by: 'client', why: 'the client had left before the answer' });
+    await connection.close();
+  }
+
+  return {
+    ask,
+    beside: (player) => ({
+      ...player,
+      receive: (...what) => receive(player, ...what),
+      abandon(id, asker) {
+        if (!cancel(id.key, asker)) player.abandon(id, asker);
+      },
+      leave: options.onLeave,
+    }),
+    idle: calls.idle,
+    hasHeard: () => hasHeard,
+    isResting: () => calls.count() === 0 && questions.size === 0 && connection.state() !== 'closed',
+    rest: () => void connection.close(),
+    close,
+  };
+}

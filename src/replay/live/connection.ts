@@ -1,0 +1,214 @@
+/**
+ * One client's connection to a live server, opened when something is sent for the first time, and anew after the server
+ * has ended. A client that has shaken hands with the recording has not done so with the server: then that is done first,
+ * with the client's own `initialize`, and what it has set since then is set.
+ * MCP specification 2025-11-25, basic/lifecycle. Requests of 2026-07-28 say all of it themselves.
+ */
+
+import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
+import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
+import type { Connect, LiveServer, Outgoing } from '../../talk/server.ts';
+import { outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
+import { messageText } from '../recording/recording.ts';
+
+export type LiveConnectionEvents = {
+  /** The server has said something. */
+  onHeard(): void;
+  /** `status`: of the HTTP answer that it came as, if it did. */
+  onMessage(message: Message, json: Buffer, status: number | null): void;
+  /** Nothing can answer this request any more; `id` as it was sent. */
+  onFailed(id: string, why: string): void;
+  /** The server has gone: what was sent to it and not answered never will be. */
+  onClosed(why: string): void;
+};
+
+export type LiveConnection = {
+  /** Is told of everything that the client says, sent or not: its handshake and its settings are learned from it. */
+  learn(message: Message, json: Buffer): void;
+  /** Sends behind what was sent before. `onSent` is called when its turn has come. */
+  send(message: Outgoing, onSent?: () => void): void;
+  /** Nobody waits for the answer to this any more. */
+  cancel(id: string, isModern: boolean): void;
+  /** Whether a server runs; and whether the handshake with it was made here. */
+  state(): 'closed' | 'open' | 'open, hands shaken';
+  /** Ends the server, and may be called again to hurry it. What is sent afterwards starts it anew. */
+  close(): Promise<void>;
+};
+
+type Opened = {
+  server: LiveServer;
+  hasShaken: boolean;
+  /** The id of an `initialize` that the client itself sent. */
+  hello: string | null;
+  ready: Promise<void>;
+};
+
+type Own = { resolve: (answer: Buffer) => void; reject: (error: Error) => void };
+
+const INITIALIZE = 'initialize';
+
+const INITIALIZED = 'notifications/initialized';
+
+const CANCELLED = 'notifications/cancelled';
+
+const SETTINGS = new Set(['logging/setLevel', 'resources/subscribe', 'resources/unsubscribe']);
+
+const MAX_SETTINGS = 1000;
+
+/** `agreedVersion`: the protocol version that a recorded handshake agreed on; `nextId` gives ids for requests. */
+export function createLiveConnection(
+  connect: Connect,
+  agreedVersion: string | null,
+  nextId: () => string,
+  events: LiveConnectionEvents,
+): LiveConnection {
+  let opened: Opened | null = null;
+  let initialize: Buffer | null = null;
+  let initialized: Buffer = Buffer.from(`{"jsonrpc":"2.0","method":"${INITIALIZED}"}`);
+  const settings: { message: RequestMessage; json: Buffer }[] = [];
+  /** Requests of our own, by their ids. */
+  const own = new Map<string, Own>();
+  /** Servers that are to end, and when they have. */
+  const closing = new Map<LiveServer, Promise<void>>();
+
+  function learn(message: Message, json: Buffer): void {
+    if (message.kind === 'notification' && message.canonical === INITIALIZED) initialized = json;
+    if (message.kind !== 'request' || message.details.isModern) return;
+    if (message.canonical === INITIALIZE) initialize = json;
+    else if (SETTINGS.has(message.canonical)) {
+      settings.push({ message, json });
+      if (settings.length > MAX_SETTINGS) settings.shift();
+    }
+  }
+
+  function open(first: Outgoing): Opened {
+    const hasShaken = initialize !== null && first.method !== INITIALIZE && first.version === null;
+    const one: Opened = { server: NO_SERVER, hasShaken, hello: null, ready: Promise.resolve() };
+    opened = one;
+    const isCurrent = () => opened === one;
+    one.server = connect({
+      onPayload: (payload, about) => {
+        if (isCurrent()) take(one, payload, about?.status ?? null);
+      },
+      onFailed(id, why) {
+        if (isCurrent()) failed(id, why);
+      },
+      onClosed(why) {
+        if (isCurrent()) gone(why);
+      },
+    });
+    if (hasShaken && initialize !== null) one.ready = shakeHands(one, initialize);
+    return one;
+  }
+
+  function take({ server, hello }: Opened, payload: Buffer, status: number | null): void {
+    for (const [n, message] of parseMessages(payload).entries()) {
+      if (message.kind === 'invalid' && message.reason === 'not-json') continue;
+      const json = messageText(payload, n);
+      events.onHeard();
+      const waiting = isAnswer(message) && message.id !== null ? own.get(message.id.text) : undefined;
+      if (waiting !== undefined) waiting.resolve(json);
+      else {
+        if (message.kind === 'result' && message.id.text === hello) agree(server, json);
+        events.onMessage(message, json, status);
+      }
+    }
+  }
+
+  function agree(server: LiveServer, json: Buffer): void {
+    const version: unknown = JSON.parse(sourceAt(json, ['result', 'protocolVersion']) ?? 'null');
+    if (typeof version === 'string') server.agreed(version);
+  }
+
+  function failed(id: string, why: string): void {
+    const waiting = own.get(id);
+    if (waiting === undefined) events.onFailed(id, why);
+    else waiting.reject(new Error(why));
+  }
+
+  function gone(why: string): void {
+    opened = null;
+    for (const { reject } of own.values()) reject(new Error(why));
+    own.clear();
+    events.onClosed(why);
+  }
+
+  async function shakeHands(one: Opened, hello: Buffer): Promise<void> {
+    const substitutions: Substitution[] = [];
+    // The client was told this one, so it speaks it.
+    if (agreedVersion !== null)
+      substitutions.push({ path: ['params', 'protocolVersion'], text: JSON.stringify(agreedVersion) });
+    const answer = await ask(one, substitute(hello, substitutions), INITIALIZE, null);
+    const refusal = sourceAt(answer, ['error', 'message']);
+    if (refusal !== undefined) throw new Error(`the live server has refused the handshake: ${refusal}`);
+    agree(one.server, answer);
+    await one.server.send(outgoingNotification(initialized, INITIALIZED));
+    for (const { message, json } of settings) {
+      // Whatever it says to that: the client has its answer.
+      await ask(one, json, message.canonical, message.details.target).catch(() => {});
+    }
+  }
+
+  function ask({ server }: Opened, json: Buffer, method: string, target: string | null): Promise<Buffer> {
+    const id = nextId();
+    const answer = new Promise<Buffer>((resolve, reject) => own.set(id, { resolve, reject }));
+    const sent = substitute(json, [{ path: ['id'], text: id }]);
+    void server.send(outgoingRequest(sent, id, { method, target }, NO_TOOLS));
+    return answer.finally(() => own.delete(id));
+  }
+
+  function send(message: Outgoing, onSent: () => void = () => {}): void {
+    const one = opened ?? open(message);
+    if (message.method === INITIALIZE) one.hello = message.id;
+    one.ready = one.ready.then(() => {
+      onSent();
+      return one.server.send(message);
+    });
+    one.ready.catch((error: Error) => {
+      if (opened !== one) return;
+      leave(one);
+      gone(error.message);
+    });
+  }
+
+  function leave({ server }: Opened): void {
+    const closed = server.close();
+    closing.set(server, closed);
+    void closed.finally(() => closing.delete(server));
+  }
+
+  return {
+    learn,
+    send,
+    cancel(id, isModern) {
+      if (opened === null) return;
+      if (isModern && opened.server.abandon !== undefined) opened.server.abandon(id);
+      else {
+        const json = `{"jsonrpc":"2.0","method":"${CANCELLED}","params":{"requestId":${id}}}`;
+        send(outgoingNotification(Buffer.from(json), CANCELLED));
+      }
+    },
+    state: () => (opened === null ? 'closed' : opened.hasShaken ? 'open, hands shaken' : 'open'),
+    async close() {
+      for (const server of closing.keys()) void server.close();
+      if (opened !== null) leave(opened);
+      opened = null;
+      await Promise.all(closing.values());
+    },
+  };
+}
+
+function isAnswer(message: Message): message is Message & { kind: 'result' | 'error' } {
+  return message.kind === 'result' || message.kind === 'error';
+}
+
+/** What is asked here names none. */
+const NO_TOOLS = new Map();
+
+/** In the place of one that is being connected to. */
+const NO_SERVER: LiveServer = {
+  send: async () => {},
+  transport: () => 'http',
+  agreed() {},
+  close: async () => {},
+};

@@ -1,0 +1,162 @@
+/** What a live server answered in place of a recording: the unit that is added to it. */
+
+import type { HttpExchange } from '../../protocol/http/exchange.ts';
+import type { Outcome } from '../../protocol/message/correlate.ts';
+import type { Message } from '../../protocol/message/message.ts';
+import type { Channel, Frame, FramePart } from '../../protocol/wire/frame.ts';
+import type { Block } from '../../store/write/import.ts';
+import type { Asked } from '../recording/topics.ts';
+
+/** One message as it passed between us and the live server. `at` in microseconds since the Unix epoch. */
+export type Said = { from: 'client' | 'server'; kind: Message['kind']; at: number; json: Buffer };
+
+/** Who or what was the cause that there is no answer of the server's own, and why. */
+export type Failure = { by: 'client' | 'server'; why: string };
+
+export type Episode = {
+  /** Null for what was said outside of all calls. */
+  asked: Asked | null;
+  /** In the order in which it passed, from the request to its answer. Its ids differ from those of all other episodes. */
+  said: readonly Said[];
+  outcome: Outcome | 'unanswered';
+  latencyMs: number | null;
+  /** Why it must not be taken for what the server answers; null where it may. */
+  failure: Failure | null;
+};
+
+export function outcomeOfAnswer(message: Message): Outcome {
+  if (message.kind !== 'result') return 'error';
+  if (message.details.resultType === 'input_required') return 'input-required';
+  return message.details.isToolError ? 'tool-error' : 'ok';
+}
+
+/**
+ * An episode as frames, in the form that its recording has: lines of stdio, or HTTP exchanges as a plain Streamable HTTP
+ * server would have them (a POST for each thing that the client says; the answer as JSON, or as events where something
+ * precedes it). So what is added does not depend on how the live server was reached.
+ */
+
+/** `path`: the request target that clients post to. */
+export type BlockForm = { type: 'stdio' } | { type: 'http'; path: string };
+
+const LINE_ENDS = new Set([0x0a, 0x0d]);
+
+const SPACE = 0x20;
+
+const JSON_TYPE = 'application/json';
+
+const EVENTS_TYPE = 'text/event-stream';
+
+const OK = { status: 200, statusText: 'OK' };
+
+const ACCEPTED = { status: 202, statusText: 'Accepted' };
+
+export function blockOf(episode: Episode, form: BlockForm): Block {
+  return form.type === 'stdio' ? linesOf(episode) : exchangesOf(episode, form.path);
+}
+
+function linesOf({ said }: Episode): Block {
+  const frames = said.map(({ from, at, json }) => {
+    const channel = from === 'client' ? 'stdin' : 'stdout';
+    return frameOf(channel, 'line', at, oneLine(json), null);
+  });
+  return { frames, exchanges: [] };
+}
+
+function exchangesOf(episode: Episode, path: string): Block {
+  const { said, outcome } = episode;
+  const frames: Frame[] = [];
+  const exchanges: HttpExchange[] = [];
+  const isOneAnswer = outcome !== 'unanswered' && said.filter(({ from }) => from === 'server').length === 1;
+  /** The exchange that the server's messages come on. */
+  let stream: HttpExchange | undefined;
+  for (const [i, one] of said.entries()) {
+    const json = oneLine(one.json);
+    if (one.from === 'client') {
+      const exchange = begin(exchanges, 'POST', path, one);
+      exchange.requestBytes = json.length;
+      frames.push(frameOf('request', 'body', one.at, json, exchange.number));
+      if (i === 0 && one.kind === 'request') stream = exchange;
+      else end(respond(exchange, one.at, ACCEPTED, null), one.at, frames.length);
+    } else {
+      stream ??= begin(exchanges, 'GET', path, one);
+      const isJson = isOneAnswer && stream.method === 'POST';
+      if (stream.status === null) respond(stream, one.at, OK, isJson ? JSON_TYPE : EVENTS_TYPE);
+      const payload = isJson ? json : Buffer.concat([EVENT, json, EVENT_END]);
+      stream.responseBytes += payload.length;
+      const [channel, part] = isJson ? (['response', 'body'] as const) : (['sse', 'event'] as const);
+      frames.push(frameOf(channel, part, one.at, payload, stream.number));
+    }
+  }
+  if (stream !== undefined) {
+    end(stream, said.at(-1)?.at ?? stream.at, frames.length);
+    // A subscription's client ends it; else who did not answer did.
+    stream.closedBy = outcome === 'unanswered' && episode.failure === null ? 'client' : 'server';
+    stream.error = episode.failure?.why ?? null;
+  }
+  return { frames, exchanges };
+}
+
+const EVENT = Buffer.from('event: message\ndata: ');
+
+const EVENT_END = Buffer.from('\n\n');
+
+function begin(exchanges: HttpExchange[], method: 'POST' | 'GET', path: string, { at }: Said): HttpExchange {
+  const accept = ['Accept', method === 'GET' ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`];
+  const exchange: HttpExchange = {
+    number: exchanges.length + 1,
+    method,
+    path,
+    version: '1.1',
+    client: '',
+    requestHeaders: method === 'GET' ? accept : ['Content-Type', JSON_TYPE, ...accept],
+    requestTrailers: [],
+    requestBytes: 0,
+    informations: [],
+    status: null,
+    statusText: null,
+    responseHeaders: null,
+    responseTrailers: [],
+    responseBytes: 0,
+    at,
+    requestEndedAt: at,
+    responseAt: null,
+    endedAt: null,
+    endedAfter: null,
+    closedBy: null,
+    error: null,
+    edits: [],
+  };
+  exchanges.push(exchange);
+  return exchange;
+}
+
+function respond(exchange: HttpExchange, at: number, how: typeof OK, type: string | null): HttpExchange {
+  exchange.responseAt = at;
+  exchange.responseHeaders = type === null ? [] : ['Content-Type', type];
+  return Object.assign(exchange, how);
+}
+
+function end(exchange: HttpExchange, at: number, frames: number): void {
+  exchange.endedAt = at;
+  exchange.endedAfter = frames;
+  exchange.closedBy = 'server';
+}
+
+function frameOf(
+  channel: Channel,
+  part: FramePart,
+  at: number,
+  payload: Buffer,
+  exchange: number | null,
+): Frame {
+  const http = exchange === null ? null : { exchange, marks: [], original: null, sha256: null };
+  const lineEnd = exchange === null ? '\n' : '';
+  return { channel, at, payload, lineEnd, size: payload.length, truncated: false, part, http };
+}
+
+/** JSON has line ends between its tokens only. */
+function oneLine(json: Buffer): Buffer {
+  if (!json.some((byte) => LINE_ENDS.has(byte))) return json;
+  return Buffer.from(json.map((byte) => (LINE_ENDS.has(byte) ? SPACE : byte)));
+}

@@ -1,0 +1,186 @@
+/**
+ * Whether a live answer is the recorded one: first what kind of answer it is, then result or error as JSON values, without
+ * what every run has anew: ids, the trace context, what a server says of itself in `_meta`, its version in the handshake,
+ * the times of tasks, and what the user ignores. Tools of `tools/list` are compared by name (verify-tools.ts).
+ */
+
+import { TapedeckError } from '../../errors.ts';
+import { CANONICAL_PROBLEM, canonicalText, type Filter, KEEP_ALL } from '../../protocol/json/canonical.ts';
+import { type Difference, diffOf } from '../../protocol/json/diff.ts';
+import { memberAt } from '../../protocol/json/edit.ts';
+import { type Followed, NO_PATHS, parseJsonPath } from '../../protocol/json/path.ts';
+import type { Span } from '../../protocol/json/read.ts';
+import type { Message } from '../../protocol/message/message.ts';
+import type { Asked } from '../recording/topics.ts';
+import { ignoring } from './ignore.ts';
+import { differenceText } from './miss.ts';
+
+export type Outcome = 'result' | 'tool error' | 'input required' | 'error' | 'no answer';
+
+export type Answer = { json: Buffer; message: Message };
+
+export type Comparison = {
+  isEqual: boolean;
+  recorded: Outcome;
+  live: Outcome;
+  /** Their pointers begin at the result, or at the error. */
+  differences: Difference[];
+  /** How many more there are. */
+  more: number;
+  /** Why the values could not be compared. */
+  problem: string | null;
+};
+
+type Rules = { isEverythingIgnored: boolean; paths: Followed };
+
+/** By target; null for all. */
+export type ResultRules = ReadonlyMap<string | null, Rules>;
+
+const MAX_DIFFERENCES = 100;
+
+const OPTION = '--ignore-result';
+
+/** Reads `<json-path>` or `<tool, prompt or uri>:<json-path>`. */
+export function readResultRules(texts: readonly string[]): ResultRules {
+  const rules = new Map<string | null, Rules>();
+  for (const text of texts) {
+    const colon = text.startsWith('$') ? -1 : text.indexOf(':$');
+    if (colon === 0 || (colon < 0 && !text.startsWith('$'))) {
+      throw new TapedeckError(
+        'usage',
+        `${OPTION} ${text}: expected <json-path> or <tool>:<json-path>, like $.content or now:$.content[0].text.`,
+      );
+    }
+    const target = colon < 0 ? null : text.slice(0, colon);
+    const { isWhole, start } = parseJsonPath(text.slice(colon + 1), OPTION);
+    const known = rules.get(target);
+    rules.set(target, {
+      isEverythingIgnored: isWhole || known?.isEverythingIgnored === true,
+      paths: [...(known?.paths ?? NO_PATHS), ...start],
+    });
+  }
+  return rules;
+}
+
+export function outcomeOf({ kind, details }: Message): Outcome {
+  if (kind !== 'result') return 'error';
+  if (details.resultType === 'input_required') return 'input required';
+  return details.isToolError ? 'tool error' : 'result';
+}
+
+export function compareAnswers(
+  asked: Asked,
+  recorded: Answer,
+  live: Answer,
+  rules: ResultRules = new Map(),
+): Comparison {
+  const comparison: Comparison = {
+    isEqual: false,
+    recorded: outcomeOf(recorded.message),
+    live: outcomeOf(live.message),
+    differences: [],
+    more: 0,
+    problem: null,
+  };
+  if (comparison.recorded !== comparison.live) return comparison;
+  const filter = filterFor(asked, comparison.live === 'error', rules);
+  if (filter === null) return { ...comparison, isEqual: true };
+  const before = valueText(recorded.json, filter);
+  const after = valueText(live.json, filter);
+  if (typeof before === 'string') return { ...comparison, problem: `the recorded answer ${before}` };
+  if (typeof after === 'string') return { ...comparison, problem: `the live answer ${after}` };
+  const { differences, more } = diffOf(before, after, MAX_DIFFERENCES);
+  return { ...comparison, isEqual: differences.length === 0, differences, more };
+}
+
+/** What counts of an answer; null where nothing does. */
+function filterFor({ method, target }: Asked, isError: boolean, rules: ResultRules): Filter | null {
+  let filter: Filter = isError ? KEEP_ALL : resultFilter(method);
+  for (const key of target === null ? [null] : [null, target]) {
+    const own = rules.get(key);
+    if (own?.isEverythingIgnored === true) return null;
+    filter = ignoring(filter, own?.paths ?? NO_PATHS);
+  }
+  return filter;
+}
+
+const VOLATILE_META = new Set([
+  'progressToken',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'io.modelcontextprotocol/serverInfo',
+  'io.modelcontextprotocol/subscriptionId',
+]);
+
+const META: Filter = {
+  enter: (name) => (VOLATILE_META.has(String(name)) ? null : KEEP_ALL),
+  dropsEmpty: true,
+};
+
+const without = (...names: string[]): Filter => ({
+  enter: (name) => (names.includes(String(name)) ? null : KEEP_ALL),
+  dropsEmpty: false,
+});
+
+const TASK = without('createdAt', 'lastUpdatedAt');
+
+const SERVER_INFO = without('version');
+
+const TASKS: Filter = { enter: () => TASK, dropsEmpty: false };
+
+function resultFilter(method: string): Filter {
+  const inner: Filter = method.startsWith('tasks/') ? TASK : KEEP_ALL;
+  return {
+    enter(name) {
+      if (name === '_meta') return META;
+      if (name === 'task') return TASK;
+      if (name === 'tools' && method === 'tools/list') return null;
+      if (name === 'tasks' && method === 'tasks/list') return TASKS;
+      if (name === 'serverInfo' && method === 'initialize') return SERVER_INFO;
+      return inner.enter(name);
+    },
+    dropsEmpty: false,
+  };
+}
+
+function valueText(json: Buffer, filter: Filter): Buffer | string {
+  const span: Span | undefined = memberAt(json, ['result']) ?? memberAt(json, ['error']);
+  if (span === undefined) return 'has neither result nor error';
+  const text = canonicalText(json, span, filter);
+  return typeof text === 'string' ? CANONICAL_PROBLEM[text] : text;
+}
+
+/**
+ * Whether a live client answers a question of the server (sampling, elicitation, roots) as the recorded client did. What
+ * the recorded server said next rested on the recorded answer, so a difference is told. The call goes on all the same:
+ * who answers may be a person or a model, which give no answer twice.
+ */
+
+/** Something for people: a line for stderr, and everything, in several lines, for a report. Recorded text is not escaped. */
+export type Told = { line: string; text: string };
+
+const MAX_VALUE_IN_LINE = 60;
+
+/** Null where both answers are equal as JSON values. `method`: what was asked; `frame`: the one that asked it. */
+export function tellOtherAnswer(method: string, frame: string, recorded: Answer, live: Answer): Told | null {
+  const { isEqual, differences, more, problem, ...kinds } = compareAnswers(
+    { method, target: null },
+    recorded,
+    live,
+  );
+  if (isEqual) return null;
+  const what = `${method}: the client’s answer is not the recorded one (to ${frame}); what follows was recorded for that`;
+  const why =
+    problem ?? (kinds.recorded === kinds.live ? null : `recorded ${kinds.recorded}, live ${kinds.live}`);
+  const [first] = differences;
+  const rest = differences.length - 1 + more;
+  const shown = first === undefined ? '' : differenceText(first, MAX_VALUE_IN_LINE, NOT_THERE);
+  const line = `${what}: ${why ?? `${shown}${rest > 0 ? `, and ${rest} more` : ''}`}`;
+  const lines = [what, ...(why === null ? [] : [`  ${why}`])];
+  for (const difference of differences) lines.push(`    ${differenceText(difference, undefined, NOT_THERE)}`);
+  if (more > 0) lines.push(`    and ${more} more`);
+  return { line, text: `${lines.join('\n')}\n` };
+}
+
+const NOT_THERE = 'not in the live answer';

@@ -1,0 +1,250 @@
+/**
+ * Which recorded call answers a live one. The k-th identical call of a client gets the k-th recorded one; what comes
+ * after the last says `repeat` (repeat.ts). Every client has its own count, so any number of them may come at once and
+ * again. Calls are compared by the digests of their keys: there is no nearest answer, only the right one or a miss.
+ */
+import type { Place } from '../../protocol/message/correlate.ts';
+import { createColumn, createDigestTable, createPositions, type Positions } from '../recording/columns.ts';
+import type { Topics } from '../recording/topics.ts';
+import type { RequestKey } from './key.ts';
+import { mayAlwaysRepeat, type Repeat, repeatOf } from './repeat.ts';
+
+/** `isRepeat`: this client was given this call before. */
+export type Hit = { kind: 'hit'; call: number; isRepeat: boolean };
+
+/**
+ * Why there is no answer. `recorded` says how often: for `used-up` this very call, for `arguments-differ` calls of the
+ * same target (or, where the method has none, of the method). Of `never-recorded`, `isMethodKnown` says whether other
+ * targets of the method were recorded.
+ */
+export type NoHit =
+  | { kind: 'miss'; reason: 'used-up' | 'arguments-differ'; recorded: number }
+  | { kind: 'miss'; reason: 'never-recorded'; recorded: 0; isMethodKnown: boolean };
+
+/** A recorded call that could have been meant. `isSameTarget`: the same tool, prompt or resource. */
+export type Candidate = { place: Place; isPlayed: boolean; isSameTarget: boolean };
+
+export type UnplayedCall = { call: number; method: string; mayRepeat: boolean };
+
+export type Client = {
+  next(key: CallKey): Hit | NoHit;
+  /**
+   * At most `max` calls that could have been meant, those that were not played to this client first, and of these
+   * those after its last hit first. Of other targets only where the key's own was never recorded.
+   */
+  candidates(key: CallKey, max: number): { candidates: Candidate[]; isCut: boolean };
+  unplayed(): Generator<UnplayedCall>;
+};
+
+export type Matcher = {
+  calls: number;
+  /** In the order in which they first appear. */
+  methods: readonly string[];
+  connect(): Client;
+  /** What was played to no client, in recorded order. */
+  unplayed(): Generator<UnplayedCall>;
+};
+
+/** So many recorded calls are looked at for candidates. */
+const MAX_LOOKED_AT = 10_000;
+
+export function createMatcher(calls: RecordedCalls, repeat: Repeat = 'error'): Matcher {
+  const index = indexCalls(calls);
+  /** How far some client has come. As all begin at the first of identical calls, the furthest says it for all. */
+  const furthest = createPositions();
+
+  function isPlayed(positions: Positions, call: number): boolean {
+    const key = index.keyOf(call);
+    return key >= 0 && positions.hasReached(key, call);
+  }
+
+  function* unplayedOf(positions: Positions): Generator<UnplayedCall> {
+    for (let call = 0; call < calls.size; call += 1) {
+      if (isPlayed(positions, call)) continue;
+      const method = calls.topics.methodOf(calls.topicOf(call));
+      yield { call, method, mayRepeat: mayAlwaysRepeat(method) };
+    }
+  }
+
+  function connect(): Client {
+    const positions = createPositions();
+    let lastHit = -1;
+
+    function next(key: CallKey): Hit | NoHit {
+      const number = index.keyNumber(key);
+      if (number < 0) return whyUnknown(calls, index, key);
+      const hit = nextOf(index, number, positions, repeatOf(key.method, repeat));
+      if (hit === null) return { kind: 'miss', reason: 'used-up', recorded: index.countOf(number) };
+      positions.reach(number, hit.call, hit.isRepeat);
+      if (hit.isRepeat || !furthest.hasReached(number, hit.call))
+        furthest.reach(number, hit.call, hit.isRepeat);
+      lastHit = hit.call;
+      return { kind: 'hit', ...hit };
+    }
+
+    function candidates(key: CallKey, max: number): { candidates: Candidate[]; isCut: boolean } {
+      const topic = calls.topics.find(key);
+      const isSameTarget = topic >= 0;
+      const unplayed: number[] = [];
+      const played: number[] = [];
+      let lookedAt = 0;
+      let isCut = false;
+      for (const call of onwards(calls.size, lastHit)) {
+        if (isSameTarget && calls.topicOf(call) !== topic) continue;
+        isCut = lookedAt === MAX_LOOKED_AT || unplayed.length === max;
+        if (isCut) break;
+        lookedAt += 1;
+        if (!isSameTarget && calls.topics.methodOf(calls.topicOf(call)) !== key.method) continue;
+        if (!isPlayed(positions, call)) unplayed.push(call);
+        else if (played.length < max) played.push(call);
+        else isCut = true;
+      }
+      const chosen = [...unplayed, ...played];
+      return {
+        candidates: chosen.slice(0, max).map((call) => ({
+          place: calls.placeOf(call),
+          isPlayed: isPlayed(positions, call),
+          isSameTarget,
+        })),
+        isCut: isCut || chosen.length > max,
+      };
+    }
+
+    return { next, candidates, unplayed: () => unplayedOf(positions) };
+  }
+
+  return {
+    calls: calls.size,
+    methods: calls.topics.methods,
+    connect,
+    unplayed: () => unplayedOf(furthest),
+  };
+}
+
+/** The identical call after the one that was reached; null where there is none, and none may be repeated. */
+function nextOf(
+  index: CallIndex,
+  key: number,
+  positions: Positions,
+  repeat: Repeat,
+): Omit<Hit, 'kind'> | null {
+  const reached = positions.reached(key);
+  if (reached < 0) return { call: index.firstOf(key), isRepeat: false };
+  const next = index.nextSame(reached);
+  if (next >= 0) return { call: next, isRepeat: positions.isAround(key) };
+  if (repeat === 'error') return null;
+  return { call: repeat === 'last' ? reached : index.firstOf(key), isRepeat: true };
+}
+
+function whyUnknown({ topics }: RecordedCalls, index: CallIndex, key: CallKey): NoHit {
+  const topic = topics.find(key);
+  if (topic >= 0) return { kind: 'miss', reason: 'arguments-differ', recorded: index.sizeOf(topic) };
+  const isMethodKnown = topics.methods.includes(key.method);
+  return { kind: 'miss', reason: 'never-recorded', recorded: 0, isMethodKnown };
+}
+
+/** The calls after `last`, then those before it. */
+function* onwards(size: number, last: number): Generator<number> {
+  for (let call = last + 1; call < size; call += 1) yield call;
+  for (let call = 0; call <= last; call += 1) yield call;
+}
+
+/**
+ * Which of the recorded calls are identical. A call is read, to make its digest, no sooner than that is asked for: when
+ * a live call has its topic, and none of those read so far is the answer. As they are read in recorded order, what is
+ * said of the k-th identical call holds however many were not read yet. No payload and no text is kept.
+ */
+
+/** What a request is found by. */
+export type CallKey = Pick<RequestKey, 'method' | 'target' | 'digest'>;
+
+/** The calls of a recording, numbered from 0 in recorded order. */
+export type RecordedCalls = {
+  size: number;
+  topics: Topics;
+  topicOf(call: number): number;
+  placeOf(call: number): Place;
+  /** Null where the call cannot be read: it equals no request. */
+  digestOf(call: number): Buffer | null;
+};
+
+/** Keys are numbered from 0; -1 stands for none, also of calls. */
+export type CallIndex = {
+  keyNumber(key: CallKey): number;
+  /** The key of a call that was read; -1 for one that was not, and so was given to nobody. */
+  keyOf(call: number): number;
+  firstOf(key: number): number;
+  /** The identical call that comes next, from any call that was read. */
+  nextSame(call: number): number;
+  /** How many identical calls there are, of those that were read. */
+  countOf(key: number): number;
+  /** How many calls have a topic. */
+  sizeOf(topic: number): number;
+};
+
+export function indexCalls(calls: RecordedCalls): CallIndex {
+  const { size, topics, topicOf } = calls;
+  const keys = createDigestTable();
+  /** By call, plus one: its key, and the next call with its topic. 0 for none. */
+  const keyOfCall = new Uint32Array(size);
+  const nextOfTopic = new Uint32Array(size);
+  /** By call: the next one with its key; after the last comes the first. */
+  const nextOfKey = new Uint32Array(size);
+  /** By topic: the first call that was not read yet, plus one, and how many calls there are. */
+  const unread = createColumn(Uint32Array);
+  const topicSize = createColumn(Uint32Array);
+  /** By key: the last call that was read. */
+  const last = createColumn(Uint32Array);
+
+  for (let call = size - 1; call >= 0; call -= 1) {
+    const topic = topicOf(call);
+    nextOfTopic[call] = unread.at(topic);
+    unread.set(topic, call + 1);
+    topicSize.set(topic, topicSize.at(topic) + 1);
+  }
+
+  /** Reads one more call of the topic; false where all were read. */
+  function readOne(topic: number): boolean {
+    const call = unread.at(topic) - 1;
+    if (call < 0) return false;
+    const digest = calls.digestOf(call);
+    unread.set(topic, nextOfTopic[call] ?? 0);
+    if (digest === null) return true;
+    const known = keys.size();
+    const key = keys.add(digest);
+    keyOfCall[call] = key + 1;
+    nextOfKey[call] = key === known ? call : firstOf(key);
+    if (key !== known) nextOfKey[last.at(key)] = call;
+    last.set(key, call);
+    return true;
+  }
+
+  function firstOf(key: number): number {
+    return nextOfKey[last.at(key)] ?? 0;
+  }
+
+  const keyOf = (call: number) => (keyOfCall[call] ?? 0) - 1;
+
+  return {
+    keyNumber(key) {
+      let number = keys.find(key.digest);
+      if (number >= 0) return number;
+      const topic = topics.find(key);
+      while (number < 0 && topic >= 0 && readOne(topic)) number = keys.find(key.digest);
+      return number;
+    },
+    keyOf,
+    firstOf,
+    nextSame(call) {
+      const [key, topic] = [keyOf(call), topicOf(call)];
+      while (last.at(key) === call && readOne(topic));
+      return last.at(key) === call ? -1 : (nextOfKey[call] ?? 0);
+    },
+    countOf(key) {
+      let count = 1;
+      for (let call = firstOf(key); call !== last.at(key); call = nextOfKey[call] ?? 0) count += 1;
+      return count;
+    },
+    sizeOf: topicSize.at,
+  };
+}

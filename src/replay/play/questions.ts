@@ -1,0 +1,144 @@
+/**
+ * What the recorded server asked its client (sampling, elicitation, roots), asked again of one live client: with a fresh
+ * id, and only what it has declared that it can answer. Its answers are awaited, and compared with the recorded ones.
+ */
+
+import { sourceAt, substitute } from '../../protocol/json/edit.ts';
+import type { Message, RequestMessage } from '../../protocol/message/message.ts';
+import type { Place } from '../recording/script.ts';
+import { isCancellation } from './translate.ts';
+
+/** The client's answer to a question. */
+export type Settled<T> = { asked: T | null; place: Place };
+
+/** `T`: for whom it is asked; null where no call depends on it. */
+export type Questions<T> = {
+  /** Takes what a request says of its client. */
+  learn(request: RequestMessage, json: Buffer): void;
+  /** What the client would have to have declared to be asked this; null where it may be asked. */
+  lacking(recorded: Buffer): string | null;
+  /** The recorded question with a fresh id. */
+  ask(recorded: Buffer, place: Place, asked: T | null): Buffer;
+  /**
+   * A notification by which the server takes a question back, with the fresh id in place of the recorded one. Null where
+   * the client was not asked that: the recorded id may be the fresh one of another question.
+   */
+  takeBack(recorded: Buffer): Buffer | null;
+  /** Whether one of these questions, asked for the same, is still open. */
+  isOpen(places: readonly Place[], asked: T): boolean;
+  /** Undefined where the client answers what it was not asked. */
+  settle(answer: Message): Settled<T> | undefined;
+};
+
+const REQUEST_ID = ['params', 'requestId'];
+
+const CLIENT_CAPABILITIES = ['params', '_meta', 'io.modelcontextprotocol/clientCapabilities'];
+
+export function createQuestions<T>(): Questions<T> {
+  /** Questions without an answer so far, by their fresh id. */
+  const open = new Map<string, Settled<T>>();
+  /** The fresh id of each question, by the text of its recorded one. */
+  const freshIds = new Map<string, string>();
+  let capabilities: Capabilities = {};
+  let count = 0;
+
+  return {
+    learn({ canonical, details }, json) {
+      if (canonical !== 'initialize' && !details.isModern) return;
+      const path = canonical === 'initialize' ? ['params', 'capabilities'] : CLIENT_CAPABILITIES;
+      capabilities = declaredAt(json, path);
+    },
+    lacking(recorded) {
+      const method = String(valueAt(recorded, ['method']));
+      const capability = capabilityFor(method, valueAt(recorded, ['params']));
+      return capability === null || isDeclared(capability, capabilities) ? null : capability;
+    },
+    ask(recorded, place, asked) {
+      count += 1;
+      const text = String(count);
+      open.set(`n${text}`, { asked, place });
+      freshIds.set(sourceAt(recorded, ['id']) ?? '', text);
+      return substitute(recorded, [{ path: ['id'], text }]);
+    },
+    takeBack(recorded) {
+      const named = sourceAt(recorded, REQUEST_ID);
+      const text = named === undefined ? undefined : freshIds.get(named);
+      if (text !== undefined) return substitute(recorded, [{ path: REQUEST_ID, text }]);
+      return named !== undefined && isCancellation(recorded) ? null : recorded;
+    },
+    isOpen: (places, asked) =>
+      places.some((place) =>
+        [...open.values()].some((one) => one.asked === asked && isSame(one.place, place)),
+      ),
+    settle(answer) {
+      if ((answer.kind !== 'result' && answer.kind !== 'error') || answer.id === null) return undefined;
+      const { key } = answer.id;
+      const settled = open.get(key);
+      open.delete(key);
+      return settled;
+    },
+  };
+}
+
+/** What a request of 2026-07-28 would have to have declared to be given this result; null where it may have it. */
+export function lackingForInput(recorded: Buffer, request: Buffer): string | null {
+  if (sourceAt(recorded, ['result', 'resultType']) !== '"input_required"') return null;
+  return lackingFor(valueAt(recorded, ['result', 'inputRequests']), declaredAt(request, CLIENT_CAPABILITIES));
+}
+
+function declaredAt(json: Buffer, path: readonly string[]): Capabilities {
+  const declared = valueAt(json, path);
+  return typeof declared === 'object' && declared !== null ? (declared as Capabilities) : {};
+}
+
+function valueAt(json: Buffer, path: readonly string[]): unknown {
+  const text = sourceAt(json, path);
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+function isSame(a: Place, b: Place): boolean {
+  return a.seq === b.seq && a.n === b.n;
+}
+
+/**
+ * What a client must have declared to be asked something (MCP specification 2025-11-25, client/sampling, elicitation,
+ * roots; basic/utilities/tasks; 2026-07-28, basic/patterns/mrtr: nothing else may stand in `inputRequests`).
+ */
+
+/** What a client declared: the member `capabilities` of its `initialize`, or of `_meta` in 2026-07-28. */
+export type Capabilities = Readonly<Record<string, unknown>>;
+
+/** As a client would declare it, such as `elicitation.url`; null for what every client may be asked. */
+export function capabilityFor(method: string, params: unknown): string | null {
+  const given = objectOf(params);
+  if (method === 'roots/list') return 'roots';
+  if (method === 'sampling/createMessage')
+    return given['tools'] === undefined ? 'sampling' : 'sampling.tools';
+  if (method === 'elicitation/create')
+    return given['mode'] === 'url' ? 'elicitation.url' : 'elicitation.form';
+  return method.startsWith('tasks/') ? 'tasks' : null;
+}
+
+export function isDeclared(capability: string, declared: Capabilities): boolean {
+  const [name = '', part] = capability.split('.');
+  const own = declared[name];
+  if (own === undefined || own === null || part === undefined) return own !== undefined && own !== null;
+  const parts = objectOf(own);
+  // Forms are what elicitation was before it had modes.
+  if (capability === 'elicitation.form' && parts['url'] === undefined) return true;
+  return parts[part] !== undefined && parts[part] !== null;
+}
+
+/** The first capability that the requests of a result of type `input_required` want and the client has not declared. */
+export function lackingFor(inputRequests: unknown, declared: Capabilities): string | null {
+  for (const request of Object.values(objectOf(inputRequests))) {
+    const { method, params } = objectOf(request);
+    const capability = typeof method === 'string' ? capabilityFor(method, params) : null;
+    if (capability !== null && !isDeclared(capability, declared)) return capability;
+  }
+  return null;
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

@@ -1,0 +1,133 @@
+/**
+ * Numbers by index, of which most recordings have very many and few are not 0. They stand in small typed arrays, made
+ * when something other than 0 is set in them: growing copies nothing, and a column without values takes no memory.
+ */
+
+type Piece = Uint8Array | Uint32Array | Float64Array;
+
+export type Column = {
+  set(i: number, value: number): void;
+  /** 0 where nothing was set. */
+  at(i: number): number;
+};
+
+const PIECE_BITS = 10;
+
+const PIECE_SIZE = 1 << PIECE_BITS;
+
+const INSIDE_PIECE = PIECE_SIZE - 1;
+
+export function createColumn(Type: new (length: number) => Piece): Column {
+  const pieces: (Piece | undefined)[] = [];
+
+  function makePiece(number: number): Piece {
+    // Without holes, which would make the array a slow one.
+    while (pieces.length <= number) pieces.push(undefined);
+    const piece = new Type(PIECE_SIZE);
+    pieces[number] = piece;
+    return piece;
+  }
+
+  return {
+    set(i, value) {
+      const number = i >>> PIECE_BITS;
+      const piece = pieces[number] ?? (value === 0 ? undefined : makePiece(number));
+      if (piece !== undefined) piece[i & INSIDE_PIECE] = value;
+    },
+    at: (i) => pieces[i >>> PIECE_BITS]?.[i & INSIDE_PIECE] ?? 0,
+  };
+}
+
+/**
+ * Numbers for digests: each distinct one gets the next, 0, 1, 2 … A Map of strings would do, at ten times the memory;
+ * here a digest takes 24 to 32 bytes, whatever it stands for. Open addressing with linear probing; a digest's own
+ * first bits say where to look, as those of a cryptographic hash are as good as any.
+ */
+
+/** The first 128 bits of SHA-256: different things do not share them, not even on purpose. */
+export const DIGEST_BYTES = 16;
+
+const WORDS = DIGEST_BYTES / 4;
+
+export type DigestTable = {
+  /** The digest's number, a new one for a new digest. */
+  add(digest: Buffer): number;
+  /** The digest's number, or -1. */
+  find(digest: Buffer): number;
+  size(): number;
+};
+
+export function createDigestTable(): DigestTable {
+  let size = 0;
+  const words = createColumn(Uint32Array);
+  /** A number plus one, or 0 for an empty slot. At most half of the slots are taken, and one more for a moment. */
+  let slots = new Uint32Array(32);
+
+  function add(digest: Buffer): number {
+    const slot = slotOf(digest);
+    const known = slots[slot] ?? 0;
+    if (known > 0) return known - 1;
+    for (let k = 0; k < WORDS; k += 1) words.set(size * WORDS + k, digest.readUInt32LE(k * 4));
+    size += 1;
+    slots[slot] = size;
+    if (size * 2 > slots.length) grow();
+    return size - 1;
+  }
+
+  /** The slot that holds the digest, or the empty one that would. */
+  function slotOf(digest: Buffer): number {
+    const first = digest.readUInt32LE(0);
+    let slot = first & (slots.length - 1);
+    for (;;) {
+      const known = slots[slot] ?? 0;
+      if (known === 0 || isAt(known - 1, digest)) return slot;
+      slot = (slot + 1) & (slots.length - 1);
+    }
+  }
+
+  function isAt(number: number, digest: Buffer): boolean {
+    for (let k = 0; k < WORDS; k += 1) {
+      if (words.at(number * WORDS + k) !== digest.readUInt32LE(k * 4)) return false;
+    }
+    return true;
+  }
+
+  function grow(): void {
+    slots = new Uint32Array(slots.length * 2);
+    for (let number = 0; number < size; number += 1) {
+      let slot = words.at(number * WORDS) & (slots.length - 1);
+      while (slots[slot] !== 0) slot = (slot + 1) & (slots.length - 1);
+      slots[slot] = number + 1;
+    }
+  }
+
+  return { add, find: (digest) => (slots[slotOf(digest)] ?? 0) - 1, size: () => size };
+}
+
+/** How far a client has come among the identical calls of each key. It takes memory for the keys that it asked for. */
+
+export type Positions = {
+  /** `isRepeat`: all calls of the key were reached before. */
+  reach(key: number, call: number, isRepeat: boolean): void;
+  /** The call that was given last; -1 for none. */
+  reached(key: number): number;
+  /** Whether a call was given at any time. */
+  hasReached(key: number, call: number): boolean;
+  /** Whether all calls of the key were given. */
+  isAround(key: number): boolean;
+};
+
+export function createPositions(): Positions {
+  /** The call plus one, doubled, and one more where all calls of the key were given. */
+  const positions = createColumn(Uint32Array);
+  const isAround = (key: number) => positions.at(key) % 2 === 1;
+  const reached = (key: number) => (positions.at(key) >>> 1) - 1;
+  return {
+    reach(key, call, isRepeat) {
+      positions.set(key, 2 * (call + 1) + Number(isRepeat || isAround(key)));
+    },
+    reached,
+    hasReached: (key, call) => isAround(key) || call <= reached(key),
+    isAround,
+  };
+}

@@ -1,0 +1,49 @@
+/** Recorded messages on their way to a live server: what a transport has to know of each. */
+
+import { paramText } from '../../protocol/http/headers.ts';
+import { sourceAt } from '../../protocol/json/edit.ts';
+import type { Outgoing } from '../../talk/server.ts';
+import { paramHeadersIn, type Tools } from './recording.ts';
+
+const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
+
+const NOTHING = { id: null, method: null, target: null, mirrored: [], version: null };
+
+export function outgoingAnswer(json: Buffer): Outgoing {
+  return { ...NOTHING, json, kind: 'answer' };
+}
+
+export function outgoingNotification(json: Buffer, method: string): Outgoing {
+  return { ...NOTHING, json, kind: 'notification', method, version: versionIn(json) };
+}
+
+/** `id`: as it stands in `json`. `tools`: those known by now, for the arguments that HTTP headers repeat. */
+export function outgoingRequest(
+  json: Buffer,
+  id: string,
+  { method, target }: Pick<Outgoing, 'target'> & { method: string },
+  tools: Tools,
+): Outgoing {
+  const mirrored = method === 'tools/call' ? mirroredIn(json, target ?? '', tools) : [];
+  return { json, kind: 'request', id, method, target, mirrored, version: versionIn(json) };
+}
+
+export function cancelling(id: string): Outgoing {
+  const json = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id},"reason":"timeout"}}`;
+  return outgoingNotification(Buffer.from(json), 'notifications/cancelled');
+}
+
+function mirroredIn(json: Buffer, tool: string, tools: Tools): [string, string][] {
+  const headers = paramHeadersIn(tools, tool);
+  if (headers.length === 0) return [];
+  const args: unknown = JSON.parse(sourceAt(json, ['params', 'arguments']) ?? 'null');
+  return headers.flatMap((one) => {
+    const text = paramText(args, one);
+    return text === null ? [] : [[one.header, text]];
+  });
+}
+
+function versionIn(json: Buffer): string | null {
+  const version: unknown = JSON.parse(sourceAt(json, ['params', '_meta', VERSION_KEY]) ?? 'null');
+  return typeof version === 'string' ? version : null;
+}

@@ -1,0 +1,265 @@
+/** A recorded session, opened to be replayed: its script, and the bytes of its messages. */
+
+import { type ParamHeader, paramHeadersOf } from '../../protocol/http/headers.ts';
+import { canonicalText } from '../../protocol/json/canonical.ts';
+import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
+import { eachElement, type Span, skipSpace, typeAt } from '../../protocol/json/read.ts';
+import { jsonOf } from '../../protocol/message/conversation.ts';
+import { type Message, parseMessages } from '../../protocol/message/message.ts';
+import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
+import { type Channel, directionOf } from '../../protocol/wire/frame.ts';
+import type { Store } from '../../store/file/open.ts';
+import { createDigest, keyFingerprint } from '../../store/file/secret.ts';
+import { type MessageLinks, prepareLinks } from '../../store/read/exchanges.ts';
+import { preparePayloads } from '../../store/read/frames.ts';
+import {
+  type HttpHead,
+  type PrimingEvent,
+  prepareEventReader,
+  prepareHttpHeads,
+} from '../../store/read/http.ts';
+import { type SessionRow, sessionDetails } from '../../store/read/sessions.ts';
+import { requestHeadersOf } from '../http/headers.ts';
+import { findMismatch, type ParamHeadersOf } from '../http/mismatch.ts';
+import { buildScript, type Place, type Script, type ScriptLine, type Step } from './script.ts';
+
+/** Where a message was recorded. `session`: the name or id of its session; null where there is only one. */
+export type Origin = { seq: number; session: string | null };
+
+export type Recording = MessageLinks &
+  Alike & {
+    session: SessionRow;
+    script: Script;
+    /** Its messages in the order in which they passed. */
+    lines(): Iterable<ScriptLine>;
+    /** The JSON text of the message at this place, without the space around it. Throws `RangeError` where there is none. */
+    load(place: Place): Buffer;
+    /** Such a text as a message; undefined where it is none. */
+    read(json: Buffer): Message | undefined;
+    exchange(number: number): HttpHead | undefined;
+    /** Which arguments of a tool its clients repeat in HTTP headers; none where its schema was not recorded. */
+    paramHeadersOf: ParamHeadersOf;
+    /** For people, who know the frames of a session by their numbers. */
+    originOf(place: Place): Origin;
+    /** Whether the message came as an event that had an id. */
+    hadEventId(place: Place): boolean;
+    /** The event without a message that the message's stream began with, to give the client an id. */
+    primingBefore(step: Step): PrimingEvent | null;
+  };
+
+/** The columns of `SELECT_LINES`: as arrays, rows are read in two thirds of the time. */
+type LineRow = [
+  seq: number,
+  n: number,
+  id: string | null,
+  kind: string,
+  method: string | null,
+  target: string | null,
+  relation: string | null,
+  toSeq: number | null,
+  toN: number | null,
+  channel: Channel,
+  at: number,
+  exchange: number | null,
+  status: number | null,
+];
+
+/**
+ * Events that a resumed stream brought again were sent once. What was refused for want of credentials was asked again
+ * with them, and only that has an answer.
+ */
+const SELECT_LINES = `SELECT m.seq, m.n, m.id_type || ' ' || m.id, m.kind, m.canonical, m.target, m.relation, m.to_seq, m.to_n,
+    f.channel, f.at, f.http, h.status
+  FROM message AS m JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
+  LEFT JOIN http_exchange AS h ON h.session = f.session AND h.number = f.http
+  WHERE m.session = ? AND (f.flags IS NULL OR f.flags NOT LIKE '%replayed%')
+    AND NOT (m.kind = 'invalid' AND m.relation IS NULL)
+    AND (h.status IS NULL OR h.status NOT IN (401, 403))
+  ORDER BY m.seq, m.n`;
+
+/** `keyStores`: where the key may be that the recording's placeholders were made with. */
+export function openRecording(
+  store: Store,
+  session: SessionRow,
+  keyStores: readonly Store[] = [store],
+): Recording {
+  const payloadAt = preparePayloads(store, session.number);
+  const events = prepareEventReader(store, session.number);
+  const links = prepareLinks(store, session.number);
+  const exchange = prepareHttpHeads(store, session.number);
+  const load = ({ seq, n }: Place) => {
+    const frame = payloadAt(seq);
+    if (frame === undefined) throw new RangeError(`the recording has no frame ${seq}`);
+    return messageText(jsonOf(frame), n);
+  };
+  const read = (json: Buffer) => parseMessages(json)[0];
+  let tools: Tools | undefined;
+  const paramHeadersOf = (tool: string) => {
+    tools ??= toolsIn(links.resultsOf('tools/list'), load);
+    return paramHeadersIn(tools, tool);
+  };
+  // The mock refuses by itself what was refused for its headers. The same request with the right ones is another.
+  const isMismatched = (place: Place, number: number) => {
+    const json = load(place);
+    const message = read(json);
+    const headers = requestHeadersOf(exchange(number));
+    return (
+      message?.kind === 'request' &&
+      message.details.isModern &&
+      findMismatch(headers, message, json, paramHeadersOf) !== null
+    );
+  };
+  return {
+    ...createAlike(store, session.number, keyStores),
+    session,
+    script: buildScript(eachLine(store, session, isMismatched)),
+    lines: () => eachLine(store, session, isMismatched),
+    load,
+    read,
+    exchange,
+    ...links,
+    paramHeadersOf,
+    originOf: ({ seq }) => ({ seq, session: null }),
+    hadEventId: ({ seq }) => events.hadId(seq),
+    primingBefore: ({ place, exchange }) =>
+      exchange === null ? null : events.primingBefore(place.seq, exchange),
+  };
+}
+
+/** Lists that cannot be read any more name no tools. */
+function toolsIn(lists: readonly Place[], load: Recording['load']): Tools {
+  const tools: Tools = new Map();
+  for (const place of lists) {
+    try {
+      collectTools(tools, load(place));
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+  }
+  return tools;
+}
+
+function* eachLine(
+  store: Store,
+  { number }: SessionRow,
+  isMismatched: (place: Place, exchange: number) => boolean,
+): Generator<ScriptLine> {
+  const refused = new Set<number>();
+  for (const row of store.prepare<[number], LineRow>(SELECT_LINES).raw().iterate(number)) {
+    const [seq, n, id, kind, method, target, relation, toSeq, toN, channel, at, exchange, status] = row;
+    if (status === BAD_REQUEST && exchange !== null) {
+      if (kind === 'request' && isMismatched({ seq, n }, exchange)) refused.add(exchange);
+      if (refused.has(exchange)) continue;
+    }
+    const to = toSeq === null || toN === null ? null : { seq: toSeq, n: toN };
+    const direction = directionOf(channel);
+    yield { place: { seq, n }, id, direction, kind, method, target, at, exchange, relation, to };
+  }
+}
+
+/** `frame 9`, or `frame 9 of demo` where there are several sessions. */
+export function frameText({ seq, session }: Origin): string {
+  return session === null ? `frame ${seq}` : `frame ${seq} of ${session}`;
+}
+
+const BAD_REQUEST = 400;
+
+const BOM_BYTES = 3;
+
+/** The `n`th message of a frame: an element of a batch, or all of it. */
+export function messageText(json: Buffer, n: number): Buffer {
+  const start = skipSpace(json, json[0] === 0xef ? BOM_BYTES : 0);
+  if (typeAt(json, start) !== 'array') {
+    let end = json.length;
+    while (end > start && skipSpace(json, end - 1) > end - 1) end -= 1;
+    return end - start === json.length ? json : json.subarray(start, end);
+  }
+  const elements: Span[] = [];
+  eachElement(json, start, (element) => elements.push(element));
+  const element = elements[n];
+  if (element === undefined) throw new RangeError(`the batch has no message ${n}`);
+  return json.subarray(element.start, element.end);
+}
+
+/**
+ * What was redacted in the recording is redacted in what is compared with it, by the same rules. Placeholders tell which
+ * secret they stand for if they were made with a key that is at hand: the store's own, or that of the store that a text
+ * recording was exported from. The key is never exported, so elsewhere they tell no more than which rule found the
+ * secret.
+ */
+
+export type Alike = {
+  /** Whether it can be told which secret each placeholder stands for. */
+  isExact: boolean;
+  /** A message as it would have been recorded. What was recorded stays as it is. */
+  redacted(json: Buffer): Buffer;
+  /** That, as far as two of them can be compared: without the secrets' digests where their key is not at hand. */
+  comparable(redacted: Buffer): Buffer;
+};
+
+const PLACEHOLDER = /(\[redacted:[a-z0-9-]+:)[0-9a-f]{12}\]/g;
+
+const BEGINNING = '[redacted:';
+
+const AS_IT_IS: Alike = { isExact: true, redacted: (json) => json, comparable: (json) => json };
+
+/** `keyStores`: where the key may be. */
+export function createAlike(store: Store, session: number, keyStores: readonly Store[]): Alike {
+  const { redaction } = sessionDetails(store, session);
+  if (redaction === null) return AS_IT_IS;
+  const owner = keyStores.find((one) => keyFingerprint(one) === redaction.key);
+  const redactor = createRedactor(
+    redaction,
+    owner === undefined ? () => '0'.repeat(12) : createDigest(owner),
+  );
+  const redacted = (json: Buffer) => redactedBy(redactor, json);
+  return {
+    isExact: owner !== undefined,
+    redacted,
+    comparable: owner === undefined ? withoutDigests : (json) => json,
+  };
+}
+
+function redactedBy(redactor: Redactor, json: Buffer): Buffer {
+  return redactor.payload(json, false, false)?.payload ?? json;
+}
+
+function withoutDigests(json: Buffer): Buffer {
+  if (!hasPlaceholder(json)) return json;
+  return Buffer.from(json.toString('latin1').replaceAll(PLACEHOLDER, '$1]'), 'latin1');
+}
+
+/** Whether something in a recorded message was redacted, so that nobody should get it for the real thing. */
+export function hasPlaceholder(json: Buffer): boolean {
+  return json.includes(BEGINNING) && new RegExp(PLACEHOLDER).test(json.toString('latin1'));
+}
+
+/** The tools of a server, as its answers to `tools/list` have them. */
+
+/** By name: the tool's canonical JSON. */
+export type Tools = Map<string, Buffer>;
+
+/** Takes the tools of one answer to `tools/list`; of a name that comes again the last one counts. */
+export function collectTools(tools: Tools, answer: Buffer): void {
+  const list = memberAt(answer, ['result', 'tools']);
+  if (list?.type !== 'array') return;
+  eachElement(answer, list.start, (element: Span) => {
+    if (element.type !== 'object') return;
+    const text = canonicalText(answer, element);
+    if (typeof text === 'string') return;
+    const name: unknown = JSON.parse(sourceAt(text, ['name']) ?? 'null');
+    if (typeof name === 'string') tools.set(name, text);
+  });
+}
+
+export function isReadOnly(tool: Buffer | undefined): boolean {
+  return tool !== undefined && sourceAt(tool, ['annotations', 'readOnlyHint']) === 'true';
+}
+
+/** Which arguments of a tool its clients repeat in HTTP headers; none of a tool that was never listed. */
+export function paramHeadersIn(tools: Tools, name: string): ParamHeader[] {
+  const schema = sourceAt(tools.get(name) ?? NO_TOOL, ['inputSchema']);
+  return schema === undefined ? [] : paramHeadersOf(JSON.parse(schema));
+}
+
+const NO_TOOL = Buffer.from('{}');

@@ -1,0 +1,406 @@
+/**
+ * A recorded session as a script: for every call of the client, what the server then sent, in order. Only numbers are
+ * kept, in columns, some forty bytes for a call and its answer; the bytes stay in the store until they are sent.
+ *
+ * Whose call a message of the server belongs to: an answer, progress, and what names a subscription or a task belong to
+ * the call that they name; over HTTP what came on the stream of a call belongs to that call; anything else to the call
+ * that was asked last and is still open. Where none is open, it follows the call that was answered last (its aftermath),
+ * or comes before all calls (the prologue). Progress after the answer (of a task) is in that call's aftermath.
+ *
+ * Calls that had one id at one time are told apart by their HTTP exchanges; without these nobody knows which of them
+ * an answer is for, so neither has one that could be given to somebody else.
+ */
+import type { Direction } from '../../protocol/wire/frame.ts';
+import { createColumn } from './columns.ts';
+import { createTopics, type Topics } from './topics.ts';
+
+/** Where a message stands in its recording: the frame's number, and its own number inside the frame. */
+export type Place = { seq: number; n: number };
+
+/** One message of the recording. `at` in microseconds; `exchange`: the HTTP exchange that it came on, null for stdio. */
+export type ScriptLine = {
+  place: Place;
+  /** With its type; null where it has none. */
+  id: string | null;
+  direction: Direction;
+  kind: string;
+  method: string | null;
+  /** The tool, prompt or resource that it is about. */
+  target: string | null;
+  at: number;
+  exchange: number | null;
+  relation: string | null;
+  to: Place | null;
+};
+
+/** Something that the server sent. */
+export type Step = {
+  place: Place;
+  kind: string;
+  isAnswer: boolean;
+  /** Microseconds after the call; in an aftermath after the answer; in the prologue after the recording's beginning. */
+  after: number;
+  exchange: number | null;
+  /** Requests of the server, asked within the same call, that the client had answered since the step before this. */
+  waitsFor: readonly Place[];
+};
+
+/** A call is named by its index: the calls of the client in the order in which it asked them. */
+export type Script = {
+  /** How many calls there are. */
+  size: number;
+  topics: Topics;
+  topicOf(call: number): number;
+  placeOf(call: number): Place;
+  exchangeOf(call: number): number | null;
+  /** What was sent for the call. It ends with the answer, if one came. */
+  stepsOf(call: number): Step[];
+  isAnswered(call: number): boolean;
+  /** Whether its answer may be that of another call with the same id. */
+  isDoubtful(call: number): boolean;
+  aftermathOf(call: number): Step[];
+  prologue(): Step[];
+};
+
+const NOTHING: readonly Place[] = [];
+
+const KINDS = ['request', 'notification', 'result', 'error', 'invalid'];
+
+/**
+ * Columns of lines, which are what the server sent, and of calls. Lines are named by their index plus one, so that 0
+ * says that there is none; so are exchanges.
+ */
+export type ScriptColumns = ReturnType<typeof createScriptColumns>;
+
+export function createScriptColumns() {
+  return {
+    topics: createTopics(),
+    beginning: 0,
+    /** How many there are. */
+    calls: 0,
+    lines: 0,
+    prologue: 0,
+    line: {
+      seq: createColumn(Uint32Array),
+      n: createColumn(Uint32Array),
+      kind: createColumn(Uint8Array),
+      at: createColumn(Float64Array),
+      exchange: createColumn(Uint32Array),
+      /** The next line of the same call and part. */
+      next: createColumn(Uint32Array),
+      /** For a request of the server: the last line before the client's answer came. */
+      answeredAfter: createColumn(Uint32Array),
+    },
+    call: {
+      topic: createColumn(Uint32Array),
+      seq: createColumn(Uint32Array),
+      n: createColumn(Uint32Array),
+      at: createColumn(Float64Array),
+      exchange: createColumn(Uint32Array),
+      first: createColumn(Uint32Array),
+      answer: createColumn(Uint32Array),
+      firstAfter: createColumn(Uint32Array),
+      isDoubtful: createColumn(Uint8Array),
+    },
+  };
+}
+
+export function kindNumber(kind: string): number {
+  return KINDS.indexOf(kind);
+}
+
+export function scriptOf(columns: ScriptColumns): Script {
+  const { line, call: calls, topics, calls: size, prologue, beginning } = columns;
+  const steps = (first: number, since: number, answer = 0) => stepsFrom(line, first, since, answer);
+  return {
+    size,
+    topics,
+    topicOf: calls.topic.at,
+    placeOf: (call) => ({ seq: calls.seq.at(call), n: calls.n.at(call) }),
+    exchangeOf: (call) => exchangeFrom(calls.exchange.at(call)),
+    stepsOf: (call) => steps(calls.first.at(call), calls.at.at(call), calls.answer.at(call)),
+    isAnswered: (call) => calls.answer.at(call) !== 0,
+    isDoubtful: (call) => calls.isDoubtful.at(call) !== 0,
+    aftermathOf: (call) => steps(calls.firstAfter.at(call), line.at.at(calls.answer.at(call))),
+    prologue: () => steps(prologue, beginning),
+  };
+}
+
+function stepsFrom(lines: ScriptColumns['line'], first: number, since: number, answer: number): Step[] {
+  const steps: Step[] = [];
+  /** Requests of the server whose answers no step has waited for so far. */
+  let asked: number[] = [];
+  for (let line = first; line !== 0; line = lines.next.at(line)) {
+    let waitsFor = NOTHING;
+    if (asked.length > 0) {
+      const [answered, open] = parted(asked, (request) => wasAnswered(lines, request, line));
+      waitsFor = answered.map((one) => placeAt(lines, one));
+      asked = open;
+    }
+    const kind = KINDS[lines.kind.at(line)] ?? '';
+    steps.push({
+      place: placeAt(lines, line),
+      kind,
+      isAnswer: line === answer,
+      after: Math.max(0, lines.at.at(line) - since),
+      exchange: exchangeFrom(lines.exchange.at(line)),
+      waitsFor,
+    });
+    if (kind === 'request') asked.push(line);
+  }
+  return steps;
+}
+
+/** Whether the client had answered this request of the server before this line. */
+function wasAnswered({ answeredAfter }: ScriptColumns['line'], request: number, line: number): boolean {
+  const after = answeredAfter.at(request);
+  return after !== 0 && after < line;
+}
+
+function parted<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
+}
+
+function placeAt({ seq, n }: ScriptColumns['line'], line: number): Place {
+  return { seq: seq.at(line), n: n.at(line) };
+}
+
+function exchangeFrom(numberPlusOne: number): number | null {
+  return numberPlusOne === 0 ? null : numberPlusOne - 1;
+}
+
+/** Reads a recording once, from its beginning to its end, and tells what the server sent for which call (script.ts). */
+
+const LISTEN = 'subscriptions/listen';
+
+export function buildScript(lines: Iterable<ScriptLine>): Script {
+  const builder = new Builder();
+  for (const line of lines) builder.add(line);
+  return builder.script();
+}
+
+class Builder {
+  readonly #columns = createScriptColumns();
+  readonly #open = new OpenCalls();
+  /** Lines of the server's requests without an answer so far, by place. */
+  readonly #asked = new Map<number | string, number>();
+  /** Where the next line without a call goes: to the call that was answered last, or the prologue. */
+  #unowned: { call: number | null; last: number } = { call: null, last: 0 };
+  /** Where late progress of a call went last. */
+  #late = { call: -1, last: 0 };
+  #isBegun = false;
+
+  add(line: ScriptLine): void {
+    if (!this.#isBegun) this.#columns.beginning = line.at;
+    this.#isBegun = true;
+    if (line.direction === 'server-to-client') this.#addServerLine(line);
+    else if (line.kind === 'request') this.#addCall(line);
+    else if (line.to !== null && line.relation === 'reply') this.#addAnswer(line.to);
+    else if (line.to !== null && line.relation === 'cancel') {
+      const cancelled = this.#open.at(line.to);
+      if (cancelled !== undefined) this.#open.close(cancelled);
+    }
+  }
+
+  #addCall({ place, id, at, exchange, method, target }: ScriptLine): void {
+    const { calls: call, call: columns, topics } = this.#columns;
+    this.#columns.calls += 1;
+    columns.topic.set(call, topics.add({ method: method ?? '', target }));
+    columns.seq.set(call, place.seq);
+    columns.n.set(call, place.n);
+    columns.at.set(call, at);
+    columns.exchange.set(call, exchange === null ? 0 : exchange + 1);
+    const isListen = method === LISTEN;
+    this.#open.add({ call, place, id, exchange, isListen, isShared: false, isOpen: true, last: 0 });
+  }
+
+  #addAnswer(to: Place): void {
+    const line = this.#asked.get(placeKey(to));
+    if (line !== undefined) this.#columns.line.answeredAfter.set(line, this.#columns.lines);
+    this.#asked.delete(placeKey(to));
+  }
+
+  #addServerLine(said: ScriptLine): void {
+    const { place, kind, exchange, relation, to } = said;
+    if (relation === 'progress' && to !== null && this.#open.at(to) === undefined) {
+      this.#addLateProgress(said, to);
+      return;
+    }
+    const line = this.#pushLine(said);
+    if (kind === 'request') this.#asked.set(placeKey(place), line);
+    const owner = this.#ownerOf(relation, to, exchange);
+    if (owner === undefined) this.#appendUnowned(line);
+    else {
+      this.#append(owner, line);
+      if (relation === 'reply') this.#settle(owner, line, exchange);
+    }
+  }
+
+  #pushLine({ place, kind, at, exchange }: ScriptLine): number {
+    const { line: columns } = this.#columns;
+    this.#columns.lines += 1;
+    const line = this.#columns.lines;
+    columns.seq.set(line, place.seq);
+    columns.n.set(line, place.n);
+    columns.kind.set(line, kindNumber(kind));
+    columns.at.set(line, at);
+    columns.exchange.set(line, exchange === null ? 0 : exchange + 1);
+    return line;
+  }
+
+  /** A call that began a task goes on after its answer; of one that was taken back nobody hears any more. */
+  #addLateProgress(said: ScriptLine, to: Place): void {
+    const call = this.#callAt(to);
+    if (call < 0 || this.#columns.call.answer.at(call) === 0) return;
+    const line = this.#pushLine(said);
+    if (call === this.#unowned.call) this.#appendUnowned(line);
+    else this.#appendAfter(call, line);
+  }
+
+  /** Behind all that followed the call so far, which others have followed since. */
+  #appendAfter(call: number, line: number): void {
+    const { next } = this.#columns.line;
+    let last = this.#late.call === call ? this.#late.last : this.#columns.call.firstAfter.at(call);
+    if (last === 0) this.#columns.call.firstAfter.set(call, line);
+    else {
+      while (next.at(last) !== 0) last = next.at(last);
+      next.set(last, line);
+    }
+    this.#late = { call, last: line };
+  }
+
+  /** Calls stand in the order of their places. Below zero where there is none. */
+  #callAt(place: Place): number {
+    const { seq, n } = this.#columns.call;
+    let low = 0;
+    let high = this.#columns.calls - 1;
+    while (low <= high) {
+      const middle = (low + high) >>> 1;
+      const order = seq.at(middle) - place.seq || n.at(middle) - place.n;
+      if (order === 0) return middle;
+      if (order < 0) low = middle + 1;
+      else high = middle - 1;
+    }
+    return -1;
+  }
+
+  #ownerOf(relation: string | null, to: Place | null, exchange: number | null): OpenCall | undefined {
+    const named = to === null ? undefined : this.#open.at(to);
+    if (named !== undefined || relation === 'reply') return named;
+    const onExchange = exchange === null ? undefined : this.#open.onExchange(exchange);
+    return onExchange ?? this.#open.askedLast();
+  }
+
+  #settle(owner: OpenCall, line: number, exchange: number | null): void {
+    const { answer, isDoubtful } = this.#columns.call;
+    answer.set(owner.call, line);
+    const isOnItsOwn = exchange !== null && owner.exchange === exchange;
+    if (owner.isShared && !isOnItsOwn) isDoubtful.set(owner.call, 1);
+    this.#open.answer(owner);
+    this.#unowned = { call: owner.call, last: 0 };
+  }
+
+  #append(owner: OpenCall, line: number): void {
+    if (owner.last === 0) this.#columns.call.first.set(owner.call, line);
+    else this.#columns.line.next.set(owner.last, line);
+    owner.last = line;
+  }
+
+  #appendUnowned(line: number): void {
+    const { call, last } = this.#unowned;
+    if (last !== 0) this.#columns.line.next.set(last, line);
+    else if (call === null) this.#columns.prologue = line;
+    else this.#columns.call.firstAfter.set(call, line);
+    this.#unowned.last = line;
+  }
+
+  script(): Script {
+    return scriptOf(this.#columns);
+  }
+}
+
+/** The calls of a recording that were asked and not answered yet, while it is read from its beginning to its end. */
+
+export type OpenCall = {
+  call: number;
+  place: Place;
+  /** With its type; null where it has none. */
+  id: string | null;
+  exchange: number | null;
+  /** What names no subscription does not belong to it: it is long-lived by nature. */
+  isListen: boolean;
+  /** Another one had its id at the same time. */
+  isShared: boolean;
+  isOpen: boolean;
+  /** The last line that was sent for it; 0 for none. */
+  last: number;
+};
+
+/** A place as the key of a Map. No line has as many messages as would make two places share a key, short of 256 MB. */
+export function placeKey({ seq, n }: Place): number | string {
+  return n < MANY ? seq * MANY + n : `${seq}.${n}`;
+}
+
+const MANY = 2 ** 20;
+
+const FEW = 64;
+
+export class OpenCalls {
+  readonly #open = new Map<number | string, OpenCall>();
+  readonly #byExchange = new Map<number, OpenCall[]>();
+  /** Calls without an answer, also cancelled ones, by id. */
+  readonly #unanswered = new Map<string, OpenCall[]>();
+  /** The one asked last at the end; some may be open no more. */
+  #inOrder: OpenCall[] = [];
+
+  add(call: OpenCall): void {
+    this.#open.set(placeKey(call.place), call);
+    if (call.exchange !== null) addTo(this.#byExchange, call.exchange, call);
+    if (!call.isListen) this.#inOrder.push(call);
+    if (this.#inOrder.length > 2 * this.#open.size + FEW)
+      this.#inOrder = this.#inOrder.filter(({ isOpen }) => isOpen);
+    const same = addTo(this.#unanswered, call.id ?? '', call);
+    // Of more than two, those before this one are marked already.
+    if (same.length === 2) for (const one of same) one.isShared = true;
+    else if (same.length > 2) call.isShared = true;
+  }
+
+  at(place: Place): OpenCall | undefined {
+    return this.#open.get(placeKey(place));
+  }
+
+  /** Of those that were asked on an HTTP exchange, the first. */
+  onExchange(exchange: number): OpenCall | undefined {
+    return this.#byExchange.get(exchange)?.[0];
+  }
+
+  askedLast(): OpenCall | undefined {
+    while (this.#inOrder.at(-1)?.isOpen === false) this.#inOrder.pop();
+    return this.#inOrder.at(-1);
+  }
+
+  answer(call: OpenCall): void {
+    removeFrom(this.#unanswered, call.id ?? '', call);
+    this.close(call);
+  }
+
+  /** Nothing belongs to it any more. */
+  close(call: OpenCall): void {
+    call.isOpen = false;
+    this.#open.delete(placeKey(call.place));
+    if (call.exchange !== null) removeFrom(this.#byExchange, call.exchange, call);
+  }
+}
+
+function addTo<K>(lists: Map<K, OpenCall[]>, key: K, call: OpenCall): OpenCall[] {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [call]);
+  else list.push(call);
+  return list ?? [call];
+}
+
+function removeFrom<K>(lists: Map<K, OpenCall[]>, key: K, call: OpenCall): void {
+  const list = lists.get(key) ?? [];
+  if (list.length > 1) list.splice(list.indexOf(call), 1);
+  else lists.delete(key);
+}

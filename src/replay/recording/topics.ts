@@ -1,0 +1,79 @@
+import { hash } from 'node:crypto';
+import { createColumn, createDigestTable, DIGEST_BYTES } from './columns.ts';
+
+/** The canonical method, and the tool, prompt or resource that the request is about (`Details.target`). */
+export type Asked = { method: string; target: string | null };
+
+/**
+ * What requests are about: a method and a target (a tool, a prompt, a resource). Each such pair has a number, told from
+ * the recording's index without reading a request, so that a live request is compared with those of its own topic only.
+ */
+
+/** Topics are numbered from 0. */
+export type Topics = {
+  /** The topic's number, a new one for a new topic. */
+  add(asked: Asked): number;
+  /** The topic's number, or -1. */
+  find(asked: Asked): number;
+  methodOf(topic: number): string;
+  /** In the order in which they first appear. */
+  methods: readonly string[];
+};
+
+/** So many names are looked up without a digest. Recordings have a few topics, or else one for nearly each call. */
+const MAX_KNOWN = 4096;
+
+const REPLACED = '\ufffd';
+
+export function createTopics(): Topics {
+  const table = createDigestTable();
+  const known = new Map<string, number>();
+  const methods: string[] = [];
+  const methodNumbers = new Map<string, number>();
+  const methodOfTopic = createColumn(Uint32Array);
+
+  function add({ method, target }: Asked): number {
+    const written = nameOf(method, target);
+    const before = known.get(written);
+    if (before !== undefined) return before;
+    const name = asStored(written);
+    const size = table.size();
+    const topic = table.add(digestOf(name));
+    if (known.size < MAX_KNOWN) known.set(name, topic);
+    if (topic === size) methodOfTopic.set(topic, numberOf(method));
+    return topic;
+  }
+
+  function numberOf(method: string): number {
+    const number = methodNumbers.get(method) ?? methods.push(method) - 1;
+    methodNumbers.set(method, number);
+    return number;
+  }
+
+  return {
+    add,
+    find({ method, target }) {
+      const name = nameOf(method, target);
+      return known.get(name) ?? table.find(digestOf(asStored(name)));
+    },
+    methodOf: (topic) => methods[methodOfTopic.at(topic)] ?? '',
+    methods,
+  };
+}
+
+function nameOf(method: string, target: string | null): string {
+  return target === null ? method : `${method}\0${target}`;
+}
+
+/** Half a surrogate pair comes out of a store as one or more other characters. */
+function asStored(name: string): string {
+  return /[\ud800-\udfff\ufffd]/.test(name)
+    ? Buffer.from(name)
+        .toString()
+        .replace(/\ufffd+/g, REPLACED)
+    : name;
+}
+
+function digestOf(name: string): Buffer {
+  return hash('sha256', name, 'buffer').subarray(0, DIGEST_BYTES);
+}

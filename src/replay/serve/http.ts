@@ -1,0 +1,215 @@
+/** The mock server over HTTP: one recording, whatever its own transport was, for any number of clients. */
+
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
+import { remembering } from '../../protocol/bounded.ts';
+import {
+  findOriginProblem,
+  isWildcard,
+  type OriginProblem,
+  type OriginRule,
+  withoutBrackets,
+} from '../../protocol/http/origin.ts';
+import { FAULT, methodNotAllowed, type Refusal, refuse, refuseInWords } from '../http/refusal.ts';
+import type { Mock } from '../mock.ts';
+import type { Recording } from '../recording/recording.ts';
+import { createLegacyMock } from './legacy.ts';
+import { createModernMock } from './modern.ts';
+import { findHeadProblem, type Post, readPost } from './post.ts';
+import { type HttpProfile, readHttpProfile } from './profile.ts';
+import { createSseMock } from './sse.ts';
+
+export type HttpMockOptions = {
+  recording: Recording;
+  mock: Mock;
+  listen: { host: string; port: number };
+  allowHosts: readonly string[];
+  allowOrigins: readonly string[];
+};
+
+export type HttpMock = {
+  /** What a client is to be pointed at. */
+  url: URL;
+  address: AddressInfo;
+  /** Accepts nothing new, lets calls be answered for so long, then cuts them. Settles when all is closed. */
+  stop(graceMs?: number): Promise<void>;
+};
+
+/** What answers the requests that came to the right place. */
+type Endpoint = {
+  /** The methods of this path; empty for a path that there is not. */
+  methodsAt(path: string): readonly string[];
+  serve(request: IncomingMessage, response: ServerResponse): void;
+  endStreams(): void;
+};
+
+const MAX_HEADER_BYTES = 1024 * 1024;
+
+const NOT_FOUND = 404;
+
+const FORBIDDEN = 403;
+
+/** Settles when it listens; rejects where it cannot (`EADDRINUSE` and the like). */
+export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock> {
+  const { recording, mock, listen, allowHosts, allowOrigins } = options;
+  const profile = readHttpProfile(recording);
+  const endpoint = profile.isSse
+    ? createSseEndpoint(recording, mock, profile)
+    : createStreamableEndpoint(recording, mock, profile);
+  const rule = { listenHost: listen.host, allowHosts, allowOrigins };
+  const findProblem = createOriginCheck(rule);
+  // An idle connection costs nothing, and one that is closed when its client uses it again a failed test.
+  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requestTimeout: 0, keepAliveTimeout: 0 });
+  let isStopping = false;
+  const onClose = () => {
+    if (isStopping) setImmediate(() => server.closeIdleConnections());
+  };
+  server.on('request', (request, response) => {
+    // A client may leave at any moment; its answer then goes nowhere.
+    response.on('error', ignore);
+    request.on('error', ignore);
+    response.on('close', onClose);
+    answer(request, response, endpoint, findProblem);
+  });
+  const address = await listening(server, listen);
+  return {
+    url: new URL(profile.path, originOf(address)),
+    address,
+    async stop(graceMs = 0) {
+      isStopping = true;
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      endpoint.endStreams();
+      const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+      await closed;
+      clearTimeout(timer);
+      mock.end();
+    },
+  };
+}
+
+function ignore(): void {}
+
+type OriginCheck = (headers: IncomingHttpHeaders) => OriginProblem | null;
+
+/** What is no browser says the same with every request. */
+function createOriginCheck(rule: OriginRule): OriginCheck {
+  const problemOf = remembering((host) => findOriginProblem(host, undefined, rule));
+  return ({ host, origin }) =>
+    host === undefined || origin !== undefined ? findOriginProblem(host, origin, rule) : problemOf(host);
+}
+
+function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  endpoint: Endpoint,
+  findProblem: OriginCheck,
+): void {
+  const { method = '', url = '', headers } = request;
+  const problem = findProblem(headers);
+  if (problem !== null) {
+    const { header, value } = problem;
+    const help = `--allow-${header.toLowerCase()} allows it`;
+    refuseInWords(response, FORBIDDEN, `refused the ${header} ${JSON.stringify(value)}; ${help}`);
+    return;
+  }
+  const methods = endpoint.methodsAt(pathnameOf(url));
+  if (methods.length === 0) refuseInWords(response, NOT_FOUND, 'the recording has no MCP server here');
+  else if (!methods.includes(method)) refuse(response, methodNotAllowed(methods.join(', ')));
+  else orFault(response, () => endpoint.serve(request, response));
+}
+
+function orFault(response: ServerResponse, action: () => void): void {
+  try {
+    action();
+  } catch {
+    if (response.headersSent) response.destroy();
+    else refuse(response, FAULT);
+  }
+}
+
+function createStreamableEndpoint(recording: Recording, mock: Mock, profile: HttpProfile): Endpoint {
+  const { path, servesLegacy, servesModern } = profile;
+  const legacy = servesLegacy ? createLegacyMock(recording, mock, profile) : null;
+  const modern = servesModern ? createModernMock(recording, mock, profile) : null;
+  const methods = servesLegacy ? ['GET', 'POST', 'DELETE'] : ['POST'];
+
+  function play(post: Post): void {
+    if (modern !== null && (legacy === null || modern.isOwn(post))) modern.post(post);
+    else legacy?.post(post);
+  }
+
+  return {
+    methodsAt: (asked) => (asked === path ? methods : []),
+    serve(request, response) {
+      if (request.method === 'GET') legacy?.get(request, response);
+      else if (request.method === 'DELETE') legacy?.delete(request, response);
+      else takePost(request, response, false, play);
+    },
+    endStreams() {
+      legacy?.endStreams();
+      modern?.endStreams();
+    },
+  };
+}
+
+function createSseEndpoint(recording: Recording, mock: Mock, profile: HttpProfile): Endpoint {
+  const sse = createSseMock(recording, mock, profile);
+  return {
+    methodsAt: (path) => [
+      ...(path === profile.path ? ['GET'] : []),
+      ...(path === sse.postPath ? ['POST'] : []),
+    ],
+    serve(request, response) {
+      if (request.method === 'GET') sse.get(request, response);
+      // Its answers come on the stream, so nothing has to be accepted.
+      else takePost(request, response, true, sse.post);
+    },
+    endStreams: sse.endStreams,
+  };
+}
+
+function takePost(
+  request: IncomingMessage,
+  response: ServerResponse,
+  mayAcceptAnything: boolean,
+  play: (post: Post) => void,
+): void {
+  const take = (post: Post | Refusal) => {
+    if ('status' in post) {
+      // What is left of the body is not read.
+      response.shouldKeepAlive = request.complete;
+      refuse(response, post);
+    } else play(post);
+  };
+  const problem = findHeadProblem(request, mayAcceptAnything);
+  if (problem !== null) take(problem);
+  else readPost(request, response, (post) => orFault(response, () => take(post)));
+}
+
+function listening(server: Server, { host, port }: HttpMockOptions['listen']): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: withoutBrackets(host), port }, () => {
+      server.off('error', reject);
+      // Out of file descriptors, say: that costs one connection, not all of them.
+      server.on('error', () => {});
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+function originOf({ address, family, port }: AddressInfo): string {
+  if (family === 'IPv6') return `http://[${isWildcard(address) ? '::1' : address}]:${port}`;
+  return `http://${isWildcard(address) ? '127.0.0.1' : address}:${port}`;
+}
+
+const pathnameOf = remembering((url) =>
+  URL.canParse(url, 'http://host') ? new URL(url, 'http://host').pathname : '',
+);

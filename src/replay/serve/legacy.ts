@@ -1,0 +1,182 @@
+/** Streamable HTTP of the revisions 2025-03-26 to 2025-11-25, as the official SDKs' servers speak it. */
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createClients } from '../../protocol/bounded.ts';
+import type { RequestMessage } from '../../protocol/message/message.ts';
+import { acceptedForms, answerHeaders, EVENTS_TYPE } from '../http/headers.ts';
+import {
+  INVALID_REQUEST,
+  methodNotAllowed,
+  NO_SESSION_ID,
+  NO_STREAM_ACCEPTED,
+  NOT_RPC,
+  REFUSED,
+  type Refusal,
+  refuse,
+  UNKNOWN_SESSION,
+} from '../http/refusal.ts';
+import type { Mock, MockClient } from '../mock.ts';
+import type { Send } from '../play/player.ts';
+import type { Recording } from '../recording/recording.ts';
+import { type Post, playPost } from './post.ts';
+import type { HttpProfile } from './profile.ts';
+import { createEventStreams, type EventStream, type EventStreams } from './stream.ts';
+
+export type LegacyMock = {
+  post(post: Post): void;
+  get(request: IncomingMessage, response: ServerResponse): void;
+  delete(request: IncomingMessage, response: ServerResponse): void;
+  /** Ends the streams that would else stay open. */
+  endStreams(): void;
+};
+
+type Session = {
+  id: string | null;
+  player: MockClient;
+  streams: EventStreams;
+  /** For what belongs to no call. */
+  unasked: EventStream;
+  sendUnasked: Send;
+};
+
+/** A legacy error travels in an answer of status 200. */
+const OK = 200;
+
+const CONFLICT = 409;
+
+export const LEGACY_VERSIONS: ReadonlySet<string> = new Set([
+  '2024-10-07',
+  '2024-11-05',
+  '2025-03-26',
+  '2025-06-18',
+  '2025-11-25',
+]);
+
+export function createLegacyMock(recording: Recording, mock: Mock, profile: HttpProfile): LegacyMock {
+  const { hasSessions } = profile;
+  const sessions = createClients<Session>(({ streams, player }) => {
+    streams.endAll();
+    player.leave();
+  });
+
+  function post(post: Post): void {
+    const session = sessionOf(post);
+    if ('status' in session) {
+      refuse(post.response, session);
+      return;
+    }
+    const { id: sessionId, streams, sendUnasked } = session;
+    const isNew = post.messages.some(isInitialize);
+    const statusOf = () => OK;
+    playPost(post, session.player, { recording, profile, sessionId, streams, sendUnasked, statusOf });
+    if (isNew) session.player.begin();
+  }
+
+  function sessionOf({ request, messages }: Post): Session | Refusal {
+    if (messages.some(({ kind }) => kind === 'invalid')) return NOT_RPC;
+    if (!messages.some(isInitialize)) return findSession(request);
+    if (messages.length > 1)
+      return invalidRequest('Invalid Request: Only one initialization request is allowed');
+    if (!hasSessions) return open(callerOf(request));
+    if (request.headers['mcp-session-id'] === undefined) return open(randomUUID());
+    const known = findSession(request);
+    return 'status' in known ? known : invalidRequest('Invalid Request: Server already initialized');
+  }
+
+  function findSession(request: IncomingMessage): Session | Refusal {
+    const { 'mcp-session-id': id, 'mcp-protocol-version': version } = request.headers;
+    if (hasSessions && id === undefined) return NO_SESSION_ID;
+    const session = sessions.get(hasSessions ? String(id) : callerOf(request));
+    if (session === undefined && hasSessions) return UNKNOWN_SESSION;
+    if (typeof version === 'string' && !isKnown(version)) return unsupportedVersion(version);
+    return session ?? open(callerOf(request));
+  }
+
+  function isKnown(version: string): boolean {
+    return LEGACY_VERSIONS.has(version) || version === recording.session.protocolVersion;
+  }
+
+  function open(key: string): Session {
+    const streams = createEventStreams();
+    const unasked = streams.open({ waits: true });
+    const sendUnasked: Send = (json, step) =>
+      unasked.send(json, step !== null && recording.hadEventId(step.place));
+    const player = mock.createClient(sendUnasked);
+    const session = { id: hasSessions ? key : null, player, streams, unasked, sendUnasked };
+    sessions.set(key, session);
+    return session;
+  }
+
+  function get(request: IncomingMessage, response: ServerResponse): void {
+    const session = streamingSession(request);
+    if ('status' in session) {
+      refuse(response, session);
+      return;
+    }
+    const { id, streams, unasked } = session;
+    const lastEventId = request.headers['last-event-id'];
+    const resumed = typeof lastEventId === 'string' ? streams.resumeAt(lastEventId) : unasked;
+    if (resumed === undefined) refuse(response, { status: 400, code: REFUSED, message: UNKNOWN_EVENT });
+    else if (resumed === unasked && unasked.isAttached() && hasSessions) refuse(response, SECOND_STREAM);
+    else {
+      response.writeHead(OK, answerHeaders(profile.stream, EVENTS_TYPE, id));
+      response.flushHeaders();
+      resumed.attach(response);
+    }
+  }
+
+  function streamingSession(request: IncomingMessage): Session | Refusal {
+    if (profile.refusesStreams) return methodNotAllowed(hasSessions ? 'POST, DELETE' : 'POST');
+    return acceptedForms(request.headers).events ? findSession(request) : NO_STREAM_ACCEPTED;
+  }
+
+  function deleteSession(request: IncomingMessage, response: ServerResponse): void {
+    const session = hasSessions ? findSession(request) : methodNotAllowed('GET, POST');
+    if ('status' in session) {
+      refuse(response, session);
+      return;
+    }
+    sessions.delete(session.id ?? '');
+    response.writeHead(OK, [...answerHeaders(profile.deleted, '', null), 'Content-Length', '0']).end();
+  }
+
+  return {
+    post,
+    get,
+    delete: deleteSession,
+    endStreams() {
+      for (const { unasked } of sessions.values()) unasked.end();
+    },
+  };
+}
+
+const UNKNOWN_EVENT = 'Bad Request: nothing is known of the event in Last-Event-ID';
+
+const SECOND_STREAM: Refusal = {
+  status: CONFLICT,
+  code: REFUSED,
+  message: 'Conflict: Only one SSE stream is allowed per session',
+};
+
+function isInitialize(message: Post['messages'][number]): message is RequestMessage {
+  return message.kind === 'request' && message.canonical === 'initialize';
+}
+
+/** What no header can be. */
+const NONE = '\n';
+
+/** Who asks a server that hands out no session ids: as much as can be known. */
+function callerOf({ headers }: IncomingMessage): string {
+  return `${headers.authorization ?? NONE}\n${headers['user-agent'] ?? NONE}`;
+}
+
+function invalidRequest(message: string): Refusal {
+  return { status: 400, code: INVALID_REQUEST, message };
+}
+
+function unsupportedVersion(version: string): Refusal {
+  const supported = [...LEGACY_VERSIONS].join(', ');
+  const message = `Bad Request: Unsupported protocol version: ${version} (supported versions: ${supported})`;
+  return { status: 400, code: REFUSED, message };
+}

@@ -1,0 +1,326 @@
+/** A POST with messages in it: read, checked, and given to the client's player. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { sourceAt } from '../../protocol/json/edit.ts';
+import { type Message, parseMessages } from '../../protocol/message/message.ts';
+import type { HttpHead } from '../../store/read/http.ts';
+import {
+  type Accepted,
+  acceptedForms,
+  answerHeaders,
+  EVENTS_TYPE,
+  JSON_TYPE,
+  mediaTypeOf,
+} from '../http/headers.ts';
+import { NOT_ACCEPTABLE, NOT_JSON, type Refusal, TOO_LARGE, UNSUPPORTED_TYPE } from '../http/refusal.ts';
+import { arrayOf } from '../play/batch.ts';
+import type { Asker, Player, Send } from '../play/player.ts';
+import { messageText, type Recording } from '../recording/recording.ts';
+import type { Step } from '../recording/script.ts';
+import { cameUnasked, type HttpProfile, isEventStream } from './profile.ts';
+import type { EventStream, EventStreams } from './stream.ts';
+
+export type Post = {
+  request: IncomingMessage;
+  response: ServerResponse;
+  body: Buffer;
+  messages: readonly Message[];
+  isBatch: boolean;
+};
+
+const MAX_BODY_BYTES = 256 * 1024 * 1024;
+
+const OPEN_ARRAY = 0x5b;
+
+const ACCEPTED = 202;
+
+/** Why a POST is not read; null if it may be. */
+export function findHeadProblem({ headers }: IncomingMessage, mayAcceptAnything: boolean): Refusal | null {
+  const { json, events } = acceptedForms(headers);
+  if (!json && !events && !mayAcceptAnything) return NOT_ACCEPTABLE;
+  if (mediaTypeOf(headers['content-type']) !== JSON_TYPE) return UNSUPPORTED_TYPE;
+  const coding = headers['content-encoding'];
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') return UNSUPPORTED_TYPE;
+  return Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES ? TOO_LARGE : null;
+}
+
+/** Never calls back where the client left in the middle. */
+export function readPost(
+  request: IncomingMessage,
+  response: ServerResponse,
+  onRead: (post: Post | Refusal) => void,
+): void {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  request.on('data', (chunk: Buffer) => {
+    const wasTooLarge = size > MAX_BODY_BYTES;
+    size += chunk.length;
+    if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+    else if (!wasTooLarge) {
+      chunks = [];
+      onRead(TOO_LARGE);
+    }
+  });
+  request.on('end', () => {
+    if (size > MAX_BODY_BYTES) return;
+    const [only] = chunks;
+    const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size);
+    onRead(postOf(request, response, body));
+  });
+}
+
+function postOf(request: IncomingMessage, response: ServerResponse, body: Buffer): Post | Refusal {
+  const messages = parseMessages(body);
+  const isJson = messages.length > 0 && !messages.some(isNotJson);
+  return isJson ? { request, response, body, messages, isBatch: startsWithArray(body) } : NOT_JSON;
+}
+
+function isNotJson(message: Message): boolean {
+  return message.kind === 'invalid' && message.reason === 'not-json';
+}
+
+function startsWithArray(body: Buffer): boolean {
+  // The byte-order mark that may precede it is no ASCII.
+  for (const byte of body) if (byte > 0x20 && byte < 0x80) return byte === OPEN_ARRAY;
+  return false;
+}
+
+export type Answering = Pick<
+  ReplyOptions,
+  'recording' | 'sessionId' | 'streams' | 'sendUnasked' | 'statusOf'
+> & { profile: HttpProfile };
+
+/** Plays all messages of the POST. Gives the reply to its requests; null where it has none. */
+export function playPost(
+  { request, response, body, messages, isBatch }: Post,
+  player: Player,
+  answering: Answering,
+): Reply | null {
+  const requests = messages.filter(({ kind }) => kind === 'request').length;
+  const { recording, profile, sessionId, streams, sendUnasked, statusOf } = answering;
+  if (requests === 0) {
+    response.writeHead(ACCEPTED, answerHeaders(profile.accepted, '', sessionId)).end();
+    receiveAll(player, body, messages);
+    return null;
+  }
+  const accepted = acceptedForms(request.headers);
+  // Written out: to spread an object is slow, and this is done for every request.
+  const answer = {
+    recording,
+    response,
+    accepted,
+    requests,
+    isBatch,
+    sessionId,
+    streams,
+    sendUnasked,
+    statusOf,
+  };
+  const reply = new Reply(answer);
+  receiveAll(player, body, messages, reply);
+  reply.start();
+  return reply;
+}
+
+export function receiveAll(player: Player, body: Buffer, messages: readonly Message[], asker?: Asker): void {
+  for (const [n, message] of messages.entries()) {
+    if (message.kind !== 'invalid') player.receive(message, messageText(body, n), asker);
+  }
+}
+
+/**
+ * The answer to one POST with requests in it, in the form in which its recorded counterpart came: JSON or an event stream.
+ * A stream also where something precedes the answer; the other form where the client takes no other.
+ */
+
+export type ReplyOptions = {
+  recording: Recording;
+  response: ServerResponse;
+  accepted: Accepted;
+  /** How many requests it is to answer. */
+  requests: number;
+  isBatch: boolean;
+  /** To be sent as a header. */
+  sessionId: string | null;
+  streams: EventStreams;
+  /** Takes what cannot go before the answer, or did not when it was recorded. */
+  sendUnasked: Send;
+  /** The status of an error that was never recorded over HTTP. */
+  statusOf: (answer: Buffer) => number;
+};
+
+type Sent = { json: Buffer; step: Step | null; isAnswer: boolean };
+
+const OK = 200;
+
+const FIRST_ERROR_STATUS = 400;
+
+const LAST_STATUS = 999;
+
+/** Answers of these have no body. */
+const BODILESS = new Set([204, 205, 304]);
+
+/** Up to here a body is copied to go out together with its head, which costs less than to write both. */
+const MAX_TOGETHER_BYTES = 64 * 1024;
+
+export class Reply implements Required<Asker> {
+  readonly #options: ReplyOptions;
+  readonly #planned: Step[] = [];
+  /** The exchanges that the recorded calls were asked on. */
+  readonly #asked: number[] = [];
+  readonly #answers: Sent[] = [];
+  #queue: Sent[] = [];
+  #open: number;
+  #isStarted = false;
+  #isPaused = false;
+  #stream: EventStream | null = null;
+
+  constructor(options: ReplyOptions) {
+    this.#options = options;
+    this.#open = options.requests;
+  }
+
+  /** Whoever takes it does so without the rest. */
+  readonly send: Send = (json, step, isAnswer) => {
+    const { recording, sendUnasked } = this.#options;
+    if (step !== null && cameUnasked(recording, step)) sendUnasked(json, step, isAnswer);
+    else if (this.#isStarted) this.#pass({ json, step, isAnswer });
+    else this.#queue.push({ json, step, isAnswer });
+  };
+
+  plan(steps: readonly Step[], exchange: number | null): void {
+    if (exchange !== null && !this.#asked.includes(exchange)) this.#asked.push(exchange);
+    for (const step of steps) if (!cameUnasked(this.#options.recording, step)) this.#planned.push(step);
+  }
+
+  /**
+   * A stream that had nothing but this stays open, as the official servers leave it: at its end a client would come back
+   * for the answer.
+   */
+  withdraw(): void {
+    if (this.#options.requests > 1) this.#settle();
+  }
+
+  /** All its messages have been taken: chooses the form, and sends what is there. */
+  start(): void {
+    this.#isStarted = true;
+    if (this.#isStreamed()) this.#openStream();
+    const queue = this.#queue;
+    this.#queue = [];
+    for (const sent of queue) this.#pass(sent);
+  }
+
+  /** Nobody waits for it any more. */
+  end(): void {
+    this.#stream?.end();
+  }
+
+  #isStreamed(): boolean {
+    const { accepted } = this.#options;
+    if (!accepted.events || this.#isRefusal()) return false;
+    if (!accepted.json || this.#planned.some((step) => this.#isForStream(step))) return true;
+    const answers = this.#queue.filter(({ isAnswer }) => isAnswer).length;
+    const isEmpty = this.#planned.length === 0 && answers !== this.#open;
+    return isEmpty || answers < this.#queue.length;
+  }
+
+  /** An error that has an HTTP status of its own is no stream. */
+  #isRefusal(): boolean {
+    const [first] = this.#queue;
+    const isAlone = !this.#options.isBatch && first !== undefined && first.isAnswer;
+    return isAlone && this.#statusFor(first) >= FIRST_ERROR_STATUS;
+  }
+
+  #isForStream(step: Step): boolean {
+    return !step.isAnswer || (step.exchange !== null && this.#wasStreamed(step.exchange));
+  }
+
+  #openStream(): void {
+    const { recording, response, sessionId, streams } = this.#options;
+    const first = this.#planned.find(({ exchange }) => exchange !== null);
+    const streamed = this.#asked.find((exchange) => this.#wasStreamed(exchange));
+    const exchange = streamed ?? first?.exchange ?? null;
+    const row = exchange === null ? undefined : recording.exchange(exchange);
+    response.writeHead(OK, answerHeaders(row, EVENTS_TYPE, sessionId));
+    response.flushHeaders();
+    this.#stream = streams.open({ waits: false });
+    this.#stream.attach(response);
+    const priming = first === undefined ? null : recording.primingBefore({ ...first, exchange });
+    if (priming !== null) this.#stream.prime(priming.retry);
+  }
+
+  #pass(sent: Sent): void {
+    const { json, step, isAnswer } = sent;
+    if (this.#stream !== null) this.#passTo(this.#stream, json, step);
+    else if (isAnswer) this.#answers.push(sent);
+    else this.#options.sendUnasked(json, step, false);
+    if (isAnswer) this.#settle();
+  }
+
+  #passTo(stream: EventStream, json: Buffer, step: Step | null): void {
+    if (!this.#isPaused && step !== null && this.#cameOnResumed(step)) {
+      stream.pause();
+      this.#isPaused = true;
+    }
+    stream.send(json, step !== null && this.#options.recording.hadEventId(step.place));
+  }
+
+  #settle(): void {
+    this.#open -= 1;
+    if (this.#open > 0) return;
+    if (this.#stream === null) this.#sendJson();
+    else this.#stream.end();
+  }
+
+  /** Whether the server had ended the call's own stream before: its client was to come back for the rest. */
+  #cameOnResumed({ exchange, place }: Step): boolean {
+    const { recording } = this.#options;
+    if (exchange === null || this.#asked.includes(exchange) || !recording.hadEventId(place)) return false;
+    return this.#asked.some(
+      (number) => this.#wasStreamed(number) && recording.exchange(number)?.closedBy === 'server',
+    );
+  }
+
+  #wasStreamed(exchange: number): boolean {
+    return isEventStream(this.#options.recording.exchange(exchange));
+  }
+
+  #sendJson(): void {
+    const [first] = this.#answers;
+    if (first === undefined) return;
+    const { isBatch, response, sessionId } = this.#options;
+    const headers = answerHeaders(this.#rowOf(first.step), JSON_TYPE, sessionId);
+    const body = isBatch
+      ? arrayOf(this.#answers.map((answer) => this.#asRecorded(answer)))
+      : this.#asRecorded(first);
+    headers.push('Content-Length', String(body.length));
+    response.writeHead(isBatch ? OK : this.#statusFor(first), headers);
+    // Node writes a text together with the head. As Latin-1 every byte is a character, and stays that byte.
+    if (body.length > MAX_TOGETHER_BYTES) response.end(body);
+    else response.end(body.toString('latin1'), 'latin1');
+  }
+
+  /** A refusal names no request where the recorded one named none. */
+  #asRecorded({ json, step }: Sent): Buffer {
+    if (step === null || step.exchange === null || step.kind !== 'error') return json;
+    const recorded = this.#options.recording.load(step.place);
+    return sourceAt(recorded, ['id']) === 'null' ? recorded : json;
+  }
+
+  #statusFor({ json, step }: Sent): number {
+    const row = this.#rowOf(step);
+    if (row === undefined) return this.#options.statusOf(json);
+    return row.method === 'POST' && canCarry(row.status) ? row.status : OK;
+  }
+
+  /** Answers of legacy HTTP+SSE came on a stream that was opened for all of them. */
+  #rowOf(step: Step | null): HttpHead | undefined {
+    return step === null || step.exchange === null
+      ? undefined
+      : this.#options.recording.exchange(step.exchange);
+  }
+}
+
+/** Whether an answer can have this status. A recording may have been edited by hand. */
+function canCarry(status: number | null): status is number {
+  return status !== null && status >= OK && status <= LAST_STATUS && !BODILESS.has(status);
+}

@@ -1,0 +1,92 @@
+/** What a recording tells about how its server spoke HTTP. For a stdio recording: what a server like it would do. */
+import type { HttpHead } from '../../store/read/http.ts';
+import { EVENTS_TYPE, recordedType } from '../http/headers.ts';
+import type { Recording } from '../recording/recording.ts';
+import type { Step } from '../recording/script.ts';
+
+export type HttpProfile = {
+  /** Where clients reach it, without a query. */
+  path: string;
+  /** Legacy HTTP+SSE. */
+  isSse: boolean;
+  servesLegacy: boolean;
+  servesModern: boolean;
+  /** Whether it hands out session ids. */
+  hasSessions: boolean;
+  /** Its server answered GET with 405. */
+  refusesStreams: boolean;
+  /** Exchanges that gave the stream for what belongs to no call, took a message without an answer, ended a session. */
+  stream: HttpHead | undefined;
+  accepted: HttpHead | undefined;
+  deleted: HttpHead | undefined;
+  /** Legacy HTTP+SSE: the target that messages were posted to. */
+  postTarget: string;
+};
+
+const DEFAULT_PATH = '/mcp';
+
+const DEFAULT_POST_TARGET = '/messages';
+
+/** A client does everything once soon after the handshake. */
+const SEARCHED_EXCHANGES = 1000;
+
+const OK = 200;
+
+const ACCEPTED = 202;
+
+const NOT_ALLOWED = 405;
+
+export function readHttpProfile(recording: Recording): HttpProfile {
+  const { basis, transport, era, target } = recording.session;
+  const isSse = transport === 'sse';
+  const rows = firstExchanges(recording);
+  const gets = rows.filter(({ method, path }) => method === 'GET' && !path.includes('/.well-known/'));
+  const stream = gets.find((row) => isEventStream(row));
+  const firstPost = firstPostOf(recording);
+  const path = isSse ? stream?.path : firstPost?.path;
+  return {
+    path: transport === 'stdio' ? DEFAULT_PATH : pathOf(path ?? target),
+    isSse,
+    servesLegacy: era !== 'modern',
+    servesModern: era === 'modern' || era === 'dual',
+    hasSessions: basis === 'session-header' || transport === 'stdio',
+    refusesStreams: stream === undefined && gets.some(({ status }) => status === NOT_ALLOWED),
+    stream,
+    accepted: rows.find(({ method, status }) => method === 'POST' && status === ACCEPTED),
+    deleted: rows.find(({ method, status }) => method === 'DELETE' && status === OK),
+    postTarget: firstPost?.path ?? DEFAULT_POST_TARGET,
+  };
+}
+
+export function isEventStream(row: HttpHead | undefined): boolean {
+  return recordedType(row) === EVENTS_TYPE;
+}
+
+/** Whether a message came on the stream for what belongs to no call, even if it was said during one. */
+export function cameUnasked({ exchange }: Recording, step: Step): boolean {
+  if (step.exchange === null || step.isAnswer) return false;
+  const row = exchange(step.exchange);
+  // A stream that was resumed brings what belongs to a call.
+  return (
+    row?.method === 'GET' && !row.requestHeaders().some(([name]) => name.toLowerCase() === 'last-event-id')
+  );
+}
+
+function firstExchanges({ session, exchange }: Recording): HttpHead[] {
+  const rows: HttpHead[] = [];
+  const last = Math.min(session.httpExchanges, SEARCHED_EXCHANGES);
+  for (let number = 1; number <= last; number += 1) {
+    const row = exchange(number);
+    if (row !== undefined) rows.push(row);
+  }
+  return rows;
+}
+
+function firstPostOf({ script, exchange }: Recording): HttpHead | undefined {
+  const number = script.size === 0 ? null : script.exchangeOf(0);
+  return number === null ? undefined : exchange(number);
+}
+
+function pathOf(target: string): string {
+  return URL.canParse(target, 'http://host') ? new URL(target, 'http://host').pathname : DEFAULT_PATH;
+}

@@ -1,0 +1,136 @@
+/**
+ * The mock server over stdio: lines in, lines out, one client. What is no message gets the error that JSON-RPC has for it
+ * (2.0, sections 4 to 6), and is told: the official SDKs drop it without a word, which helps nobody who tests a client.
+ */
+
+import { copyBytes } from '../../protocol/json/edit.ts';
+import { skipSpace, typeAt } from '../../protocol/json/read.ts';
+import { messagesOf } from '../../protocol/message/conversation.ts';
+import { INVALID, type InvalidMessage, type Message } from '../../protocol/message/message.ts';
+import type { Frame } from '../../protocol/wire/frame.ts';
+import { createLineSplitter, oneLine } from '../../protocol/wire/lines.ts';
+import { INVALID_REQUEST, PARSE_ERROR } from '../http/refusal.ts';
+import type { Mock } from '../mock.ts';
+import { createBatch } from '../play/batch.ts';
+import type { Asker, Send } from '../play/player.ts';
+import { messageText } from '../recording/recording.ts';
+
+export type StdioMock = {
+  feed(bytes: Buffer): void;
+  /** The client has closed its end. */
+  end(): void;
+};
+
+/** A longer line than any client's is not read. */
+const MAX_LINE_BYTES = 256 * 1024 * 1024;
+
+const MAX_SHOWN_BYTES = 60;
+
+/** No secret that begins in what is shown is longer. */
+const MAX_REDACTED_BYTES = 16 * 1024;
+
+const UNREADABLE = new Set<InvalidMessage['reason']>(['not-json', 'truncated']);
+
+/** What one piece of input is answered with is written together, up to about so many bytes. */
+const MOST_TOGETHER_BYTES = 64 * 1024;
+
+export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): StdioMock {
+  let waiting: Buffer[] = [];
+  let waitingBytes = 0;
+  let isFeeding = false;
+  const send: Send = (json) => {
+    const line = oneLine(json);
+    waiting.push(line);
+    waitingBytes += line.length + 1;
+    if (!isFeeding || waitingBytes >= MOST_TOGETHER_BYTES) flush();
+  };
+  const alone: Asker = { send };
+  const player = mock.createClient(send);
+  const splitter = createLineSplitter({
+    channel: 'stdin',
+    maxBytes: MAX_LINE_BYTES,
+    onSkip: () => {},
+    onFrame,
+  });
+
+  function onFrame(frame: Frame): void {
+    const messages = messagesOf(frame);
+    const [first] = messages;
+    if (!isBatch(frame) || (first?.kind === 'invalid' && first.reason === 'empty-batch')) {
+      receiveAll(frame, messages, alone);
+    } else if (messages.some(({ details }) => details.isModern)) {
+      refuse(frame, 'has a batch, which its revision does not know', INVALID_REQUEST, 'null', alone);
+    } else receiveAll(frame, messages, createBatch(send, messages.filter(wantsAnswer).length));
+  }
+
+  function receiveAll(frame: Frame, messages: readonly Message[], asker: Asker): void {
+    for (const [n, message] of messages.entries()) {
+      if (message.kind !== 'invalid') player.receive(message, messageText(frame.payload, n), asker);
+      else refuseInvalid(frame, message, asker);
+    }
+  }
+
+  function flush(): void {
+    if (waiting.length > 0) write(joined(waiting, waitingBytes));
+    waiting = [];
+    waitingBytes = 0;
+  }
+
+  function together(action: () => void): void {
+    isFeeding = true;
+    try {
+      action();
+    } finally {
+      isFeeding = false;
+      flush();
+    }
+  }
+
+  function refuseInvalid(frame: Frame, message: InvalidMessage, asker: Asker): void {
+    const { reason, id } = message;
+    const problem = reason === 'truncated' ? `is longer than ${MAX_LINE_BYTES} bytes` : INVALID[reason];
+    const code = UNREADABLE.has(reason) ? PARSE_ERROR : INVALID_REQUEST;
+    const idText = id === null ? 'null' : id.type === 'string' ? `"${id.text}"` : id.text;
+    refuse(frame, problem, code, idText, wantsAnswer(message) ? asker : null);
+  }
+
+  /** `asker`: who gets an error; null for nobody. */
+  function refuse(frame: Frame, problem: string, code: number, id: string, asker: Asker | null): void {
+    const beginning = mock.redacted(frame.payload.subarray(0, MAX_REDACTED_BYTES));
+    const shown = beginning.toString('utf8', 0, MAX_SHOWN_BYTES);
+    const line = `malformed input: what the client sent ${problem}: ${shown}${frame.size > MAX_SHOWN_BYTES ? '…' : ''}`;
+    mock.notice({ line, text: `${line}\n` });
+    const kind = code === PARSE_ERROR ? 'Parse error' : 'Invalid Request';
+    const error = JSON.stringify({ code, message: `${kind}: the message ${problem}` });
+    asker?.send(Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${error}}`), null, true);
+  }
+
+  player.begin();
+  return {
+    feed: (bytes) => together(() => splitter.feed(bytes, 0)),
+    end: () => together(splitter.end),
+  };
+}
+
+/** Malformed answers get none: nobody waits for it. */
+function wantsAnswer(message: Message): boolean {
+  return message.kind === 'request' || (message.kind === 'invalid' && !message.isAnswer);
+}
+
+function isBatch({ payload, truncated }: Frame): boolean {
+  return !truncated && typeAt(payload, skipSpace(payload, payload[0] === 0xef ? 3 : 0)) === 'array';
+}
+
+function joined(lines: readonly Buffer[], length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const line of lines) {
+    copyBytes(bytes, at, line, 0, line.length);
+    at += line.length;
+    bytes[at] = LINE_END;
+    at += 1;
+  }
+  return bytes;
+}
+
+const LINE_END = 0x0a;

@@ -1,0 +1,157 @@
+/**
+ * The recorded client's answers to what a server asks (sampling, elicitation, roots), given to a live server that asks:
+ * the same question gets the same answer, the k-th time the k-th. A question with other params than any recorded gets the
+ * next answer of its method, so that the call can go on, and is told as different.
+ */
+
+import { type Difference, diffOf } from '../../protocol/json/diff.ts';
+import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
+import { canonicalMethod } from '../../protocol/message/methods.ts';
+import type { IgnoreRules } from '../match/ignore.ts';
+import { findParams, type RequestKey, requestKey } from '../match/key.ts';
+import { hasPlaceholder, type Recording } from '../recording/recording.ts';
+import type { Place } from '../recording/script.ts';
+import type { Question } from './plan.ts';
+
+export type Reply = {
+  /** Null where the recorded client never answered. */
+  json: Buffer | null;
+  /** The recorded question; null where there is none. */
+  place: Place | null;
+  differences: Difference[];
+  /** The client's answer was redacted, so the server gets an error in its place. */
+  isRedacted: boolean;
+};
+
+export type Answers = {
+  reply(question: Buffer, method: string, idText: string): Reply;
+  isAsked(place: Place): boolean;
+  /** Places of questions that were not asked. */
+  unasked(): { place: Place; method: string }[];
+};
+
+type Known = Question & { method: string; key: RequestKey | null; isUsed: boolean };
+
+/** Whoever asks these again gets the same again. */
+const REPEATABLE = new Set(['roots/list', 'ping']);
+
+const NO_SUCH = -32_601;
+
+const NO_PARAMS = Buffer.from('{}');
+
+export function createAnswers(
+  recording: Recording,
+  questions: readonly Question[],
+  ignore: IgnoreRules,
+): Answers {
+  const alike = (json: Buffer) => recording.comparable(recording.redacted(json));
+  const known = questions.map((question): Known => {
+    const json = recording.load(question.place);
+    const method = methodOf(json);
+    return { ...question, method, key: keyOf(method, alike(json), ignore), isUsed: false };
+  });
+
+  function find(method: string, key: RequestKey | null): Known | undefined {
+    const same = known.filter((one) => key !== null && one.key?.digest.equals(key.digest));
+    const unused = same.find(({ isUsed }) => !isUsed);
+    if (unused !== undefined) return unused;
+    if (REPEATABLE.has(method)) return same.at(-1);
+    return known.find((one) => !one.isUsed && one.method === method);
+  }
+
+  return {
+    reply(question, method, idText) {
+      const canonical = canonicalMethod(method);
+      const key = keyOf(canonical, alike(question), ignore);
+      const found = find(canonical, key);
+      if (found === undefined) {
+        const json = canonical === 'ping' ? pong(idText) : refusal(idText, method);
+        return { json, place: null, differences: [], isRedacted: false };
+      }
+      found.isUsed = true;
+      const { place, answer } = found;
+      const recorded = answer === null ? null : recording.load(answer);
+      const isRedacted = recorded !== null && hasPlaceholder(recorded);
+      const own = recorded && substitute(recorded, [{ path: ['id'], text: idText }]);
+      return {
+        json: isRedacted ? refusal(idText, method) : own,
+        isRedacted,
+        place,
+        differences: diffOf(found.key?.params ?? NO_PARAMS, key?.params ?? NO_PARAMS).differences,
+      };
+    },
+    isAsked: ({ seq, n }) => known.some(({ place, isUsed }) => isUsed && place.seq === seq && place.n === n),
+    unasked: () =>
+      known
+        .filter(({ isUsed, method }) => !isUsed && method !== 'ping')
+        .map(({ place, method }) => ({ place, method })),
+  };
+}
+
+function methodOf(json: Buffer): string {
+  return canonicalMethod(String(JSON.parse(sourceAt(json, ['method']) ?? '""')));
+}
+
+/** Null where the params cannot be compared. */
+function keyOf(method: string, json: Buffer, ignore: IgnoreRules): RequestKey | null {
+  const key = requestKey({ method, target: null }, json, findParams(json, 0), ignore);
+  return typeof key === 'string' ? null : key;
+}
+
+function pong(idText: string): Buffer {
+  return Buffer.from(`{"jsonrpc":"2.0","id":${idText},"result":{}}`);
+}
+
+function refusal(idText: string, method: string): Buffer {
+  const message = JSON.stringify(`The recorded client was never asked ${method} like this`);
+  return Buffer.from(`{"jsonrpc":"2.0","id":${idText},"error":{"code":${NO_SUCH},"message":${message}}}`);
+}
+
+/**
+ * What a server makes up for its client to give back: cursors, states of requests, ids of tasks. A live server knows only
+ * its own, so each recorded one has a live one that stands for it.
+ */
+
+const GIVEN = [
+  ['result', 'nextCursor'],
+  ['result', 'requestState'],
+  ['result', 'taskId'],
+  ['result', 'task', 'taskId'],
+];
+
+const RELATED_TASK = 'io.modelcontextprotocol/related-task';
+
+const GIVEN_BACK = [
+  ['params', 'cursor'],
+  ['params', 'requestState'],
+  ['params', 'taskId'],
+  ['params', '_meta', RELATED_TASK, 'taskId'],
+];
+
+export type Handles = {
+  /** Learns what stands for what, and gives what makes the live answer's handles the recorded ones. */
+  inAnswer(recorded: Buffer, live: Buffer): Substitution[];
+  /** What makes the recorded request's handles the live ones. */
+  inRequest(recorded: Buffer): Substitution[];
+};
+
+export function createHandles(): Handles {
+  const liveOf = new Map<string, string>();
+  return {
+    inAnswer(recorded, live) {
+      return GIVEN.flatMap((path) => {
+        const before = sourceAt(recorded, path);
+        const after = sourceAt(live, path);
+        if (before === undefined || after === undefined || before === 'null' || after === 'null') return [];
+        liveOf.set(before, after);
+        return [{ path, text: before }];
+      });
+    },
+    inRequest(recorded) {
+      return GIVEN_BACK.flatMap((path) => {
+        const text = liveOf.get(sourceAt(recorded, path) ?? '');
+        return text === undefined ? [] : [{ path, text }];
+      });
+    },
+  };
+}

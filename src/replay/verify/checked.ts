@@ -1,0 +1,56 @@
+/** What was found about one request: the unit of every report. */
+
+import type { Difference } from '../../protocol/json/diff.ts';
+import { sourceAt } from '../../protocol/json/edit.ts';
+import type { Answer, Outcome } from '../match/compare.ts';
+import type { Place } from '../recording/script.ts';
+import type { Asked } from '../recording/topics.ts';
+
+export type Verdict = 'equal' | 'drift' | 'skipped' | 'not compared';
+
+/** One request of either side. */
+export type Checked = Asked & {
+  /** Where the request stands in the recording; null where it is not there. */
+  place: Place | null;
+  askedBy: 'client' | 'server';
+  verdict: Verdict;
+  /** What is wrong, or why it was left out, as a sentence without its full stop. */
+  why: string | null;
+  recorded: Outcome;
+  live: Outcome;
+  differences: Difference[];
+  more: number;
+  milliseconds: number | null;
+};
+
+export function emptyCheck(asked: Asked, place: Place | null, askedBy: Checked['askedBy']): Checked {
+  const nothing = { recorded: 'no answer', live: 'no answer' } as const;
+  return {
+    method: asked.method,
+    target: asked.target,
+    place,
+    askedBy,
+    verdict: 'not compared',
+    why: null,
+    ...nothing,
+    differences: [],
+    more: 0,
+    milliseconds: null,
+  };
+}
+
+export function whyOf(
+  { recorded, live, differences, more }: Pick<Checked, 'recorded' | 'live' | 'differences' | 'more'>,
+  problem: string | null,
+  answer: Answer,
+): string {
+  if (problem !== null) return problem;
+  if (recorded !== live) return `recorded ${recorded}, live ${live}${errorText(answer)}`;
+  const count = differences.length + more;
+  return `the ${live} differs in ${count} ${count === 1 ? 'place' : 'places'}`;
+}
+
+function errorText({ json }: Answer): string {
+  const message: unknown = JSON.parse(sourceAt(json, ['error', 'message']) ?? 'null');
+  return typeof message === 'string' ? `: ${message.slice(0, 200)}` : '';
+}

@@ -1,0 +1,172 @@
+/**
+ * What the server said without being asked for an answer: progress, logs, changes. Progress is compared call by call, by its
+ * token, in its order; all else method by method, as calls that overlap may say it in any order.
+ *
+ * What belongs to no call is lost over Streamable HTTP until its client has opened a stream, and goes other ways over other
+ * transports; where it differs for that reason it is said, but is no drift. Not compared at all: what takes a request back,
+ * and the states of tasks, which differ in number from run to run.
+ */
+
+import { diffOf } from '../../protocol/json/diff.ts';
+import { sourceAt, substitute } from '../../protocol/json/edit.ts';
+import type { NotificationMessage } from '../../protocol/message/message.ts';
+import type { IgnoreRules } from '../match/ignore.ts';
+import { findParams, requestKey } from '../match/key.ts';
+import { arrayOf } from '../play/batch.ts';
+import { tokenOf } from '../play/translate.ts';
+import type { Recording } from '../recording/recording.ts';
+import type { Asked } from '../recording/topics.ts';
+import { cameUnasked } from '../serve/profile.ts';
+import { type Checked, emptyCheck } from './checked.ts';
+import type { PlannedCall } from './plan.ts';
+
+/** How what was said came: with a call, or by itself on a stream that Streamable HTTP has for that. */
+type Way = 'with a call' | 'by itself';
+
+export type News = {
+  /** A call of the plan is asked now. */
+  asked(call: number, json: Buffer): void;
+  /** The live server said this. */
+  heard(message: NotificationMessage, json: Buffer, way: Way): void;
+  /** Something that was recorded has not come so far. */
+  isMissing(): boolean;
+  /** `isComplete`: no call was left out. */
+  check(isComplete: boolean): Checked[];
+};
+
+/** What was said of one call, or by one method. */
+type Group = Asked & { call: number | null; way: Way; recorded: Buffer[]; live: Buffer[] };
+
+const PROGRESS = 'notifications/progress';
+
+const NOT_COMPARED = new Set([
+  'notifications/cancelled',
+  'notifications/tasks',
+  'notifications/tasks/status',
+]);
+
+const PROGRESS_TOKEN = ['params', 'progressToken'];
+
+const SUBSCRIPTION = ['params', '_meta', 'io.modelcontextprotocol/subscriptionId'];
+
+const MAX_DIFFERENCES = 100;
+
+const NO_PARAMS = Buffer.from('{}');
+
+export type NewsOptions = {
+  ignore: IgnoreRules;
+  /** The user wants nothing to hear of this method. */
+  isLeftOut: (method: string) => boolean;
+  /** Whether the live server is spoken to in the way the recorded one was. */
+  isSameTransport: () => boolean;
+};
+
+export function createNews(
+  recording: Recording,
+  calls: readonly PlannedCall[],
+  { ignore, isLeftOut, isSameTransport }: NewsOptions,
+): News {
+  const groups = new Map<string, Group>();
+  /** Calls that were asked, and the latest one of each progress token. */
+  const asked = new Set<number>();
+  const callOf = new Map<string, number>();
+
+  function groupOf(method: string, call: number | null, way: Way): Group {
+    const key = `${method} ${call ?? way}`;
+    const known = groups.get(key);
+    if (known !== undefined) return known;
+    const group = { method, target: targetOf(call), call, way, recorded: [], live: [] };
+    groups.set(key, group);
+    return group;
+  }
+
+  function targetOf(call: number | null): string | null {
+    const place = call === null ? undefined : calls[call]?.place;
+    return place === undefined ? null : (recording.read(recording.load(place))?.details.target ?? null);
+  }
+
+  /** What counts of it. */
+  function textOf(method: string, json: Buffer): Buffer {
+    const alike = recording.comparable(recording.redacted(json));
+    const own = substitute(alike, [{ path: SUBSCRIPTION, text: '0' }]);
+    const key = requestKey({ method, target: null }, own, findParams(own, 0), ignore);
+    return typeof key === 'string' ? NO_PARAMS : key.params;
+  }
+
+  function readRecorded(): void {
+    const indexes = new Map(calls.map(({ place }, call) => [`${place.seq}.${place.n}`, call]));
+    for (const { place, direction, kind, method, exchange, relation, to } of recording.lines()) {
+      if (direction !== 'server-to-client' || kind !== 'notification') continue;
+      if (method === null || NOT_COMPARED.has(method)) continue;
+      const named = relation === 'progress' && to !== null ? indexes.get(`${to.seq}.${to.n}`) : undefined;
+      const step = { place, kind, isAnswer: false, after: 0, exchange, waitsFor: [] };
+      const isUnasked = recording.session.transport === 'http' && cameUnasked(recording, step);
+      const way = isUnasked && named === undefined ? 'by itself' : 'with a call';
+      groupOf(method, named ?? null, way).recorded.push(textOf(method, recording.load(place)));
+    }
+  }
+
+  /** Of a call that was never answered, or not asked, how far it got is chance. */
+  function mayCompare({ call }: Group): boolean {
+    return call === null || (asked.has(call) && calls[call]?.answer !== null);
+  }
+
+  function comparable(): Group[] {
+    return [...groups.values()].filter((group) => mayCompare(group) && !isLeftOut(group.method));
+  }
+
+  function checkGroup(group: Group, isComplete: boolean): Checked {
+    const { recorded, live } = group;
+    const check = emptyCheck(group, null, 'server');
+    const isOrdered = group.call !== null;
+    const before = arrayOf(isOrdered ? recorded : without(recorded, live));
+    const after = arrayOf(isOrdered ? live : without(live, recorded));
+    const { differences, more } = diffOf(before, after, MAX_DIFFERENCES);
+    if (differences.length === 0) return { ...check, verdict: 'equal' };
+    const count =
+      recorded.length === live.length ? 'they differ' : `${recorded.length} recorded, ${live.length} live`;
+    const excuse = group.call === null ? excuseOf(group, isComplete) : null;
+    if (excuse !== null) return { ...check, verdict: 'not compared', why: `${count}, but ${excuse}` };
+    return { ...check, verdict: 'drift', why: count, differences, more };
+  }
+
+  function excuseOf({ way }: Group, isComplete: boolean): string | null {
+    if (!isComplete) return 'some calls were left out';
+    if (!isSameTransport()) return 'over another transport it may go another way';
+    return way === 'by itself' ? 'it may come before its stream is open' : null;
+  }
+
+  readRecorded();
+  return {
+    asked(call, json) {
+      asked.add(call);
+      const token = tokenOf(json);
+      if (token !== undefined) callOf.set(token, call);
+    },
+    heard({ canonical }, json, way) {
+      if (NOT_COMPARED.has(canonical)) return;
+      const token = canonical === PROGRESS ? sourceAt(json, PROGRESS_TOKEN) : undefined;
+      const call = callOf.get(token ?? '') ?? null;
+      const own = call === null ? way : 'with a call';
+      groupOf(canonical, call, own).live.push(textOf(canonical, json));
+    },
+    isMissing: () =>
+      comparable().some(
+        (group) =>
+          group.live.length < group.recorded.length &&
+          (group.call !== null || excuseOf(group, true) === null),
+      ),
+    check: (isComplete) => comparable().map((group) => checkGroup(group, isComplete)),
+  };
+}
+
+/** Without those that `others` has too, each as often as it has them. */
+function without(texts: readonly Buffer[], others: readonly Buffer[]): Buffer[] {
+  const counts = new Map<string, number>();
+  for (const text of others) counts.set(text.toString(), (counts.get(text.toString()) ?? 0) + 1);
+  return texts.filter((text) => {
+    const left = (counts.get(text.toString()) ?? 0) - 1;
+    counts.set(text.toString(), left);
+    return left < 0;
+  });
+}

@@ -1,0 +1,268 @@
+/**
+ * What became of a server's tools: added, removed, changed, and whether a caller who knew the recorded ones breaks. It
+ * does if a tool or one of its arguments is gone, an argument is newly required, takes fewer types or values, or if a
+ * part of what the tool promised to give is gone. All else (titles, descriptions, new optional arguments) does not break.
+ */
+
+import { canonicalText } from '../../protocol/json/canonical.ts';
+import { type Difference, diffOf } from '../../protocol/json/diff.ts';
+import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
+import { type Followed, followInto } from '../../protocol/json/path.ts';
+import { eachElement } from '../../protocol/json/read.ts';
+import type { IgnoreRules, ToolRules } from '../match/ignore.ts';
+import type { Tools } from '../recording/recording.ts';
+
+export type ToolChange = {
+  tool: string;
+  change: 'added' | 'removed' | 'changed';
+  /** Why callers break, in words; empty where they do not. */
+  breaking: string[];
+  /** Their pointers begin at the tool. */
+  differences: Difference[];
+};
+
+/** `ignored`: by tool, the arguments that do not count. */
+export function compareTools(
+  recorded: Tools,
+  live: Tools,
+  ignored: IgnoreRules['tools'] = new Map(),
+): ToolChange[] {
+  const changes: ToolChange[] = [];
+  for (const [tool, text] of recorded) {
+    const liveText = live.get(tool);
+    if (liveText === undefined) {
+      changes.push({ tool, change: 'removed', breaking: ['the tool is gone'], differences: [] });
+      continue;
+    }
+    const [before, after] = [text, liveText].map((one) => withoutIgnored(one, ignored.get(tool)));
+    if (before === undefined || after === undefined || before.equals(after)) continue;
+    const breaking = breakingChanges(JSON.parse(before.toString()), JSON.parse(after.toString()));
+    changes.push({ tool, change: 'changed', breaking, differences: diffOf(before, after).differences });
+  }
+  for (const tool of live.keys())
+    if (!recorded.has(tool)) changes.push({ tool, change: 'added', breaking: [], differences: [] });
+  return changes;
+}
+
+function breakingChanges(before: unknown, after: unknown): string[] {
+  const breaking: string[] = [];
+  narrowed(member(before, 'inputSchema'), member(after, 'inputSchema'), '/inputSchema', 0, breaking);
+  missing(member(before, 'outputSchema'), member(after, 'outputSchema'), '/outputSchema', 0, breaking);
+  return breaking;
+}
+
+/** Far deeper than any schema. */
+const MAX_DEPTH = 50;
+
+/** What the schema `before` took and `after` does not. */
+function narrowed(before: unknown, after: unknown, at: string, depth: number, breaking: string[]): void {
+  if (!isObject(before) || !isObject(after) || depth > MAX_DEPTH) return;
+  const lostTypes = typesOf(before).filter((type) => !takesType(typesOf(after), type));
+  if (lostTypes.length > 0) breaking.push(`${at}/type: does not take ${lostTypes.join(', ')} any more`);
+  const newlyRequired = names(after['required']).filter((name) => !names(before['required']).includes(name));
+  for (const name of newlyRequired) breaking.push(`${at}/required: ${JSON.stringify(name)} is required now`);
+  if (after['additionalProperties'] === false && before['additionalProperties'] !== false)
+    breaking.push(`${at}/additionalProperties: others are refused now`);
+  for (const key of ['enum', 'anyOf', 'oneOf'])
+    lostChoices(before[key], after[key], `${at}/${key}`, breaking);
+  if (JSON.stringify(before['const']) !== JSON.stringify(after['const']) && after['const'] !== undefined)
+    breaking.push(`${at}/const: takes one value only, another one than before`);
+  for (const [name, schema] of properties(before)) {
+    const other = properties(after).find(([known]) => known === name)?.[1];
+    const path = `${at}/properties/${escaped(name)}`;
+    if (other === undefined) breaking.push(`${path}: is gone`);
+    else narrowed(schema, other, path, depth + 1, breaking);
+  }
+  narrowed(before['items'], after['items'], `${at}/items`, depth + 1, breaking);
+}
+
+function lostChoices(before: unknown, after: unknown, at: string, breaking: string[]): void {
+  if (!Array.isArray(after)) return;
+  if (!Array.isArray(before)) {
+    breaking.push(`${at}: only these are taken now`);
+    return;
+  }
+  const kept = new Set(after.map((choice) => JSON.stringify(choice)));
+  const lost = before.map((choice) => JSON.stringify(choice)).filter((choice) => !kept.has(choice));
+  if (lost.length > 0) breaking.push(`${at}: does not take ${lost.join(', ')} any more`);
+}
+
+/** What the schema `before` promised and `after` does not. */
+function missing(before: unknown, after: unknown, at: string, depth: number, breaking: string[]): void {
+  if (!isObject(before) || depth > MAX_DEPTH) return;
+  if (!isObject(after)) {
+    breaking.push(`${at}: is gone`);
+    return;
+  }
+  for (const [name, schema] of properties(before)) {
+    const other = properties(after).find(([known]) => known === name)?.[1];
+    missing(schema, other, `${at}/properties/${escaped(name)}`, depth + 1, breaking);
+  }
+}
+
+const ANY = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
+
+/** Without `type` every type is taken. */
+function typesOf({ type }: Record<string, unknown>): string[] {
+  if (typeof type === 'string') return [type];
+  return Array.isArray(type) ? type.map(String) : ANY;
+}
+
+function takesType(types: readonly string[], type: string): boolean {
+  return types.includes(type) || (type === 'integer' && types.includes('number'));
+}
+
+function properties(schema: Record<string, unknown>): [string, unknown][] {
+  const { properties: found } = schema;
+  return isObject(found) ? Object.entries(found) : [];
+}
+
+function names(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((name) => typeof name === 'string') : [];
+}
+
+function member(value: unknown, name: string): unknown {
+  return isObject(value) ? value[name] : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function escaped(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/**
+ * A tool as it counts where some of its arguments do not (`--ignore-tool`, ignore.ts): without their schemas. Paths lead
+ * from the arguments to one of them, and so through the `properties` and `items` of the input schema.
+ */
+
+/** `tool`: canonical JSON. Gives such a text again. */
+export function withoutIgnored(tool: Buffer, rules: ToolRules | undefined): Buffer {
+  if (rules === undefined) return tool;
+  const parsed = JSON.parse(tool.toString()) as Record<string, unknown>;
+  if (rules.isEveryArgumentIgnored) delete parsed['inputSchema'];
+  else parsed['inputSchema'] = schemaWithout(parsed['inputSchema'], rules.arguments);
+  const text = Buffer.from(JSON.stringify(parsed));
+  const canonical = canonicalText(text, { start: 0, end: text.length, type: 'object' });
+  return typeof canonical === 'string' ? text : canonical;
+}
+
+function schemaWithout(schema: unknown, paths: Followed): unknown {
+  if (paths.length === 0 || !isObject(schema)) return schema;
+  const { properties, required, items } = schema;
+  const changed = { ...schema };
+  const isIgnored = (name: string) => followInto(paths, name) === null;
+  if (isObject(properties)) {
+    const kept = Object.entries(properties).flatMap(([name, own]) => {
+      const after = followInto(paths, name);
+      return after === null ? [] : [[name, schemaWithout(own, after)] as const];
+    });
+    changed['properties'] = Object.fromEntries(kept);
+  }
+  if (Array.isArray(required))
+    changed['required'] = required.filter((name) => typeof name !== 'string' || !isIgnored(name));
+  // All elements have one schema, so a path into the first one is a path into it.
+  const ofElements = followInto(paths, 0);
+  if (ofElements === null) delete changed['items'];
+  else if (items !== undefined) changed['items'] = schemaWithout(items, ofElements);
+  return changed;
+}
+
+/** What became of what a server offers: tools, prompts, resources and templates of resources, by name. */
+
+export type ListKind = 'tool' | 'prompt' | 'resource' | 'resource template';
+
+export type ListChange = {
+  kind: ListKind;
+  name: string;
+  change: 'added' | 'removed' | 'changed';
+  /** Why callers break, in words; empty where they do not. */
+  breaking: string[];
+  /** Their pointers begin at the thing itself. */
+  differences: Difference[];
+};
+
+/** The lists by the method that asks for them: the member of the result, and what names a thing in it. */
+const LISTS = {
+  'tools/list': { kind: 'tool', member: 'tools', name: 'name' },
+  'prompts/list': { kind: 'prompt', member: 'prompts', name: 'name' },
+  'resources/list': { kind: 'resource', member: 'resources', name: 'uri' },
+  'resources/templates/list': { kind: 'resource template', member: 'resourceTemplates', name: 'uriTemplate' },
+} as const satisfies Record<string, { kind: ListKind; member: string; name: string }>;
+
+type ListMethod = keyof typeof LISTS;
+
+export function isList(method: string): method is ListMethod {
+  return Object.hasOwn(LISTS, method);
+}
+
+/** Canonical JSON by name, for each list that was answered. */
+export type Offer = Map<ListMethod, Map<string, Buffer>>;
+
+/** Takes one answer, of several pages too; of a name that comes again the last counts. */
+export function collectOffer(offer: Offer, method: ListMethod, answer: Buffer): void {
+  const { member, name } = LISTS[method];
+  const list = memberAt(answer, ['result', member]);
+  if (list?.type !== 'array') return;
+  const things = offer.get(method) ?? new Map<string, Buffer>();
+  offer.set(method, things);
+  eachElement(answer, list.start, (element) => {
+    const text = element.type === 'object' ? canonicalText(answer, element) : '';
+    if (typeof text === 'string') return;
+    const named: unknown = JSON.parse(sourceAt(text, [name]) ?? 'null');
+    if (typeof named === 'string') things.set(named, text);
+  });
+}
+
+/** What changed, of the lists that both sides have; `unknown` names those that only one side was asked for. */
+export function compareOffers(before: Offer, after: Offer): { changes: ListChange[]; unknown: ListKind[] } {
+  const changes: ListChange[] = [];
+  const unknown: ListKind[] = [];
+  for (const method of Object.keys(LISTS) as ListMethod[]) {
+    const { kind } = LISTS[method];
+    const [old, now] = [before.get(method), after.get(method)];
+    if (old === undefined && now === undefined) continue;
+    if (old === undefined || now === undefined) unknown.push(kind);
+    else if (kind === 'tool') {
+      const tools = compareTools(old, now);
+      changes.push(...tools.map(({ tool, ...rest }) => ({ kind, name: tool, ...rest })));
+    } else changes.push(...compareThings(kind, old, now));
+  }
+  return { changes, unknown };
+}
+
+function compareThings(
+  kind: ListKind,
+  before: ReadonlyMap<string, Buffer>,
+  after: ReadonlyMap<string, Buffer>,
+): ListChange[] {
+  const changes: ListChange[] = [];
+  for (const [name, old] of before) {
+    const now = after.get(name);
+    if (now === undefined)
+      changes.push({ kind, name, change: 'removed', breaking: [`the ${kind} is gone`], differences: [] });
+    else if (!old.equals(now)) {
+      const breaking = kind === 'prompt' ? newlyRequired(old, now) : [];
+      changes.push({ kind, name, change: 'changed', breaking, differences: diffOf(old, now).differences });
+    }
+  }
+  for (const name of after.keys())
+    if (!before.has(name)) changes.push({ kind, name, change: 'added', breaking: [], differences: [] });
+  return changes;
+}
+
+/** Arguments of a prompt that a caller need not have given before. */
+function newlyRequired(before: Buffer, after: Buffer): string[] {
+  const known = requiredArguments(before);
+  return [...requiredArguments(after)]
+    .filter((name) => !known.has(name))
+    .map((name) => `the argument ${JSON.stringify(name)} is required now`);
+}
+
+function requiredArguments(prompt: Buffer): Set<unknown> {
+  const list: unknown = JSON.parse(sourceAt(prompt, ['arguments']) ?? '[]');
+  if (!Array.isArray(list)) return new Set();
+  return new Set(list.filter((one) => one?.required === true).map((one) => one.name));
+}

@@ -1,0 +1,120 @@
+/**
+ * The recorded client's part as a list of acts: what it sent, in order, and where it had an answer before it went on.
+ * Where it asked several things at once, so does who plays the list. Only places are kept, not messages.
+ */
+
+import type { Answer } from '../match/compare.ts';
+import type { Place, ScriptLine } from '../recording/script.ts';
+
+export type Act =
+  | { act: 'ask'; call: number }
+  | { act: 'notify'; place: Place; method: string; cancels: number | null }
+  /** The next acts followed upon this call's answer. */
+  | { act: 'await'; call: number }
+  /** The next acts followed upon the client's answer to this question of the server. */
+  | { act: 'be asked'; question: Place };
+
+/** `answer` is null where none was recorded. */
+export type PlannedCall = { place: Place; answer: Place | null };
+
+/** A question of the server, and what the client answered; null where it did not. */
+export type Question = { place: Place; answer: Place | null };
+
+export type Plan = { acts: Act[]; calls: PlannedCall[]; questions: Question[] };
+
+/** Progress of the client names a token that the live server has another one for. */
+const NOT_PLAYED = new Set(['notifications/progress']);
+
+export function planOf(lines: Iterable<ScriptLine>): Plan {
+  const plan: Plan = { acts: [], calls: [], questions: [] };
+  const calls = new Map<string, number>();
+  const questions = new Map<string, Question>();
+  for (const { place, direction, kind, method, relation, to } of lines) {
+    const isClients = direction === 'client-to-server';
+    const named = to === null ? undefined : keyOf(to);
+    if (kind === 'request' && isClients) {
+      calls.set(keyOf(place), plan.calls.length);
+      plan.acts.push({ act: 'ask', call: plan.calls.length });
+      plan.calls.push({ place, answer: null });
+    } else if (kind === 'request') {
+      const question = { place, answer: null };
+      questions.set(keyOf(place), question);
+      plan.questions.push(question);
+    } else if (kind === 'notification') {
+      if (!isClients || method === null || NOT_PLAYED.has(method)) continue;
+      const cancels = relation === 'cancel' && named !== undefined ? (calls.get(named) ?? null) : null;
+      plan.acts.push({ act: 'notify', place, method, cancels });
+    } else if (relation === 'reply' && named !== undefined && isClients) {
+      const question = questions.get(named);
+      if (question === undefined) continue;
+      question.answer = place;
+      plan.acts.push({ act: 'be asked', question: question.place });
+    } else if (relation === 'reply' && named !== undefined) {
+      const call = calls.get(named);
+      const planned = call === undefined ? undefined : plan.calls[call];
+      if (call === undefined || planned === undefined || planned.answer !== null) continue;
+      planned.answer = place;
+      plan.acts.push({ act: 'await', call });
+    }
+  }
+  return plan;
+}
+
+function keyOf({ seq, n }: Place): string {
+  return `${seq}.${n}`;
+}
+
+/** The requests that were sent to a live server and are not answered yet. */
+
+/** How a request ended: with an answer, or why without. */
+export type Ended = { answer: Answer | null; why: string | null };
+
+export type Asking = {
+  /** As it was sent. */
+  id: string;
+  method: string;
+  /** By `performance.now()`. */
+  startedAt: number;
+  ended: Promise<Ended>;
+};
+
+export type Asked = {
+  /** A new id. It is given up after the time that is allowed. */
+  begin(method: string): Asking;
+  end(id: string, how: Ended): void;
+  endAll(why: string): void;
+};
+
+/** `onTimeout` is told of each that had no answer in time; `onEnd` of each, before `ended` settles. */
+export function createAsked(
+  timeoutMs: number,
+  onTimeout: (id: string) => void,
+  onEnd: (method: string, how: Ended) => void,
+): Asked {
+  const open = new Map<string, (how: Ended) => void>();
+  let lastId = 0;
+  return {
+    begin(method) {
+      lastId += 1;
+      const id = String(lastId);
+      const ended = new Promise<Ended>((resolve) => {
+        const end = (how: Ended) => {
+          clearTimeout(timer);
+          open.delete(id);
+          onEnd(method, how);
+          resolve(how);
+        };
+        const timer = setTimeout(() => {
+          end({ answer: null, why: `no answer within ${timeoutMs / 1000} s` });
+          onTimeout(id);
+        }, timeoutMs);
+        open.set(id, end);
+      });
+      return { id, method, startedAt: performance.now(), ended };
+    },
+    end: (id, how) => open.get(id)?.(how),
+    endAll(why) {
+      for (const end of open.values()) end({ answer: null, why });
+    },
+  };
+}

@@ -1,0 +1,303 @@
+/**
+ * Plays the recorded client's part against a live server, act by act, with ids of its own, and compares what
+ * comes back. Progress tokens stay: those in use at a time differed then, so they do now. What only this run's server can know (cursors, task ids, request states) is carried over
+ * from its answers into the requests that gave the recorded ones back.
+ */
+
+import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
+import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
+import type { Connect, PayloadAbout } from '../../talk/server.ts';
+import { type Answer, compareAnswers, type Outcome, outcomeOf, type ResultRules } from '../match/compare.ts';
+import type { IgnoreRules } from '../match/ignore.ts';
+import { cancelling, outgoingAnswer, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
+import {
+  collectTools,
+  hasPlaceholder,
+  messageText,
+  type Recording,
+  type Tools,
+} from '../recording/recording.ts';
+import type { Place } from '../recording/script.ts';
+import type { Asked } from '../recording/topics.ts';
+import { type Answers, createAnswers, createHandles } from './answers.ts';
+import { type Checked, emptyCheck, whyOf } from './checked.ts';
+import { createNews } from './news.ts';
+import { compareTools, type ToolChange } from './offers.ts';
+import { type Asking, createAsked, type Ended, planOf } from './plan.ts';
+
+export type Verification = { checked: Checked[]; tools: ToolChange[] };
+
+export type VerifyOptions = {
+  ignore: IgnoreRules;
+  resultRules: ResultRules;
+  timeoutMs: number;
+  /** Why a request is not to be sent; null to send it. */
+  whySkipped: (asked: Asked, recordedTools: Tools, liveTools: Tools) => string | null;
+  /** Whether notifications of this method do not count. */
+  isNewsSkipped: (method: string) => boolean;
+  onChecked: (checked: Checked) => void;
+};
+
+/** Why there is nothing to compare: the server answered nothing at all. */
+export class NoServer extends Error {
+  override name = 'NoServer';
+}
+
+const REDACTED = 'it holds secrets that were redacted, and a server must not get placeholders for them';
+
+const ASKS_WITHIN_MS = 1000;
+
+export async function verify(
+  recording: Recording,
+  connect: Connect,
+  options: VerifyOptions,
+): Promise<Verification> {
+  const run = createRun(recording, connect, options);
+  try {
+    return await run.play();
+  } finally {
+    await run.close();
+  }
+}
+
+function createRun(recording: Recording, connect: Connect, options: VerifyOptions) {
+  const plan = planOf(recording.lines());
+  const answers: Answers = createAnswers(recording, plan.questions, options.ignore);
+  const recordedTools = toolsOf(recording, plan.calls);
+  const liveTools: Tools = new Map();
+  const handles = createHandles();
+  const checked: Checked[] = [];
+  /** By recorded call. */
+  const asked = new Map<number, Asking>();
+  let hasListedTools = false;
+  let isPatient = true;
+  let hasHeard = false;
+  let closedWhy: string | null = null;
+  const open = createAsked(options.timeoutMs, (id) => void server.send(cancelling(id)), onEnded);
+  const server = connect({ onPayload, onFailed, onClosed });
+  const news = createNews(recording, plan.calls, {
+    ignore: options.ignore,
+    isLeftOut: options.isNewsSkipped,
+    isSameTransport: () => server.transport() === recording.session.transport,
+  });
+
+  const alike = (json: Buffer) => recording.comparable(recording.redacted(json));
+
+  function onPayload(payload: Buffer, { isUnasked = false }: PayloadAbout = {}): void {
+    for (const [n, message] of parseMessages(payload).entries()) {
+      const json = messageText(payload, n);
+      if (message.kind === 'request') answer(json, message);
+      else if (message.kind === 'notification')
+        news.heard(message, json, isUnasked ? 'by itself' : 'with a call');
+      else if (message.id?.type === 'number') {
+        const isInvalid = message.kind === 'invalid';
+        const why = isInvalid ? `the live answer is no valid message (${message.reason})` : null;
+        open.end(message.id.text, { answer: isInvalid ? null : { json, message }, why });
+      }
+    }
+  }
+
+  function onFailed(id: string, why: string): void {
+    open.end(id, { answer: null, why });
+  }
+
+  function onClosed(why: string): void {
+    closedWhy ??= why;
+    open.endAll(why);
+  }
+
+  function onEnded(method: string, { answer }: Ended): void {
+    if (answer === null) return;
+    hasHeard = true;
+    const version: unknown = JSON.parse(sourceAt(answer.json, ['result', 'protocolVersion']) ?? 'null');
+    if (method === 'initialize' && typeof version === 'string') server.agreed(version);
+  }
+
+  /** A question of the server. */
+  function answer(json: Buffer, { method, canonical, details }: RequestMessage): void {
+    const {
+      json: reply,
+      place,
+      differences,
+      isRedacted,
+    } = answers.reply(json, method, sourceAt(json, ['id']) ?? 'null');
+    if (reply !== null) {
+      void server.send(outgoingAnswer(reply));
+    }
+    if (place === null && canonical === 'ping') return;
+    note({
+      ...emptyCheck({ method: canonical, target: details.target }, place, 'server'),
+      verdict: isRedacted ? 'skipped' : place !== null && differences.length === 0 ? 'equal' : 'drift',
+      why: isRedacted
+        ? `refused, as the client’s answer cannot be given: ${REDACTED}`
+        : place === null
+          ? 'the server asked what it did not ask in the recording'
+          : differences.length > 0
+            ? 'the server asked differently'
+            : null,
+      differences,
+    });
+  }
+
+  function note(check: Checked): void {
+    checked.push(check);
+    options.onChecked(check);
+  }
+
+  async function play(): Promise<Verification> {
+    for (const act of plan.acts) {
+      if (act.act === 'ask') await ask(act.call);
+      else if (act.act === 'await') await finish(act.call);
+      else if (act.act === 'be asked') await beAsked(act.question);
+      else await tell(act.place, act.method, act.cancels);
+    }
+    await comes(() => !news.isMissing());
+    for (const call of asked.keys()) leaveOpen(call);
+    // Where calls are left out, so is what they lead to.
+    const isComplete = checked.every(({ verdict }) => verdict !== 'skipped');
+    for (const check of news.check(isComplete)) note(check);
+    for (const { place, method } of answers.unasked()) {
+      const check = emptyCheck({ method, target: null }, place, 'server');
+      const why = isComplete ? 'the server did not ask this' : 'not asked; some calls were left out';
+      note({ ...check, verdict: isComplete ? 'drift' : 'skipped', why });
+    }
+    return {
+      checked,
+      tools: hasListedTools ? compareTools(recordedTools, liveTools, options.ignore.tools) : [],
+    };
+  }
+
+  async function ask(call: number): Promise<void> {
+    const place = plan.calls[call]?.place ?? { seq: 0, n: 0 };
+    const recorded = recording.load(place);
+    const message = recording.read(recorded);
+    if (message?.kind !== 'request') return;
+    const { canonical: method, details } = message;
+    const { target } = details;
+    const skipped =
+      options.whySkipped({ method, target }, recordedTools, liveTools) ??
+      (hasPlaceholder(substitute(recorded, handles.inRequest(recorded))) ? REDACTED : null);
+    if (skipped !== null || closedWhy !== null) {
+      isPatient &&= skipped === null;
+      const verdict = skipped === null ? 'drift' : 'skipped';
+      const check = emptyCheck({ method, target }, place, 'client');
+      note({ ...check, verdict, why: skipped ?? `not asked: ${closedWhy}`, recorded: recordedOutcome(call) });
+      return;
+    }
+    const asking = open.begin(method);
+    asked.set(call, asking);
+    const { id } = asking;
+    const json = substitute(recorded, [{ path: ['id'], text: id }, ...handles.inRequest(recorded)]);
+    news.asked(call, json);
+    const tools = liveTools.has(target ?? '') ? liveTools : recordedTools;
+    await server.send(outgoingRequest(json, id, { method, target }, tools));
+  }
+
+  /** Servers may ask a little later than they did. Once one did not ask at all, nothing more is waited for. */
+  async function beAsked(place: Place): Promise<void> {
+    if (answers.isAsked(place) || !isPatient) return;
+    isPatient = await comes(() => answers.isAsked(place));
+  }
+
+  /** Whether it comes within the time that servers have for what they say by themselves. */
+  async function comes(isThere: () => boolean): Promise<boolean> {
+    const deadline = performance.now() + Math.min(options.timeoutMs, ASKS_WITHIN_MS);
+    while (!isThere() && performance.now() < deadline && closedWhy === null)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    return isThere();
+  }
+
+  async function finish(call: number): Promise<void> {
+    const asking = asked.get(call);
+    const { place, answer: at } = plan.calls[call] ?? { place: null, answer: null };
+    if (asking === undefined || place === null || at === null) return;
+    const { answer: live, why } = await asking.ended;
+    asked.delete(call);
+    if (!hasHeard) throw new NoServer(closedWhy ?? why ?? 'the server answered nothing');
+    const milliseconds = performance.now() - asking.startedAt;
+    const request = recording.read(recording.load(place));
+    const target = request?.details.target ?? null;
+    const check = { ...emptyCheck({ method: asking.method, target }, place, 'client'), milliseconds };
+    const recorded = recording.load(at);
+    const message = recording.read(recorded);
+    if (message === undefined || message.kind === 'invalid')
+      return note({ ...check, why: 'the recorded answer cannot be read' });
+    if (live === null) {
+      return note({ ...check, verdict: 'drift', why: why ?? 'no answer', recorded: recordedOutcome(call) });
+    }
+    note({ ...check, ...compared(check, { json: recorded, message }, live) });
+  }
+
+  function compared(check: Checked, recorded: Answer, live: Answer): Partial<Checked> {
+    if (check.method === 'tools/list' && live.message.kind === 'result') {
+      hasListedTools = true;
+      collectTools(liveTools, live.json);
+    }
+    const same = { ...live, json: substitute(live.json, handles.inAnswer(recorded.json, live.json)) };
+    const [one, other] = [recorded, same].map((answer) => ({ ...answer, json: alike(answer.json) }));
+    const { isEqual, problem, ...found } = compareAnswers(
+      check,
+      one ?? recorded,
+      other ?? same,
+      options.resultRules,
+    );
+    return {
+      ...found,
+      verdict: isEqual ? 'equal' : 'drift',
+      why: isEqual ? null : whyOf(found, problem, live),
+    };
+  }
+
+  async function tell(place: Place, method: string, cancels: number | null): Promise<void> {
+    const recorded = recording.load(place);
+    const substitutions: Substitution[] = [];
+    if (method === 'notifications/cancelled') {
+      const asking = cancels === null ? undefined : asked.get(cancels);
+      if (asking === undefined) return;
+      substitutions.push({ path: ['params', 'requestId'], text: asking.id });
+    }
+    if (closedWhy !== null) return;
+    if (hasPlaceholder(recorded))
+      return note({
+        ...emptyCheck({ method, target: null }, place, 'client'),
+        verdict: 'skipped',
+        why: REDACTED,
+      });
+    await server.send(outgoingNotification(substitute(recorded, substitutions), method));
+  }
+
+  /** The recorded client had no answer to it: what comes, or does not come, is not compared. */
+  function leaveOpen(call: number): void {
+    const asking = asked.get(call);
+    const place = plan.calls[call]?.place;
+    if (asking === undefined || place === undefined) return;
+    open.end(asking.id, { answer: null, why: null });
+    const target = recording.read(recording.load(place))?.details.target ?? null;
+    const check = emptyCheck({ method: asking.method, target }, place, 'client');
+    note({ ...check, verdict: 'not compared', why: 'no answer was recorded' });
+  }
+
+  function recordedOutcome(call: number): Outcome {
+    const at = plan.calls[call]?.answer ?? null;
+    const message = at === null ? undefined : recording.read(recording.load(at));
+    return message === undefined ? 'no answer' : outcomeOf(message);
+  }
+
+  function close(): Promise<void> {
+    open.endAll('verification has ended');
+    return server.close();
+  }
+
+  return { play, close };
+}
+
+function toolsOf(recording: Recording, calls: ReturnType<typeof planOf>['calls']): Tools {
+  const tools: Tools = new Map();
+  for (const { place, answer } of calls) {
+    if (answer === null) continue;
+    const message: Message | undefined = recording.read(recording.load(place));
+    if (message?.kind === 'request' && message.canonical === 'tools/list')
+      collectTools(tools, recording.load(answer));
+  }
+  return tools;
+}

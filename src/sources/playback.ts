@@ -1,0 +1,204 @@
+/** What is played of a recording by its mode, and where is added what a live server answers. */
+
+import { existsSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { now } from '../capture/clock.ts';
+import { TapedeckError } from '../errors.ts';
+import { checkReplaceable } from '../export/replace-file.ts';
+import { tapeAsFile, tapeAsSession, tapeBehindFile, tapeBehindSession } from '../export/tape.ts';
+import { PLAIN_PROFILE, type RedactionProfile } from '../protocol/redact/profile.ts';
+import { commandLine } from '../protocol/text.ts';
+import type { Frame } from '../protocol/wire/frame.ts';
+import {
+  createDeck,
+  type DeckEnd,
+  type DeckOptions,
+  type Mode,
+  type ModePlan,
+  planMode,
+} from '../replay/live/deck.ts';
+import type { BlockForm } from '../replay/live/episode.ts';
+import type { Live } from '../replay/live/live.ts';
+import { openRecording, type Recording } from '../replay/recording/recording.ts';
+import type { SessionStart } from '../store/file/columns.ts';
+import { openStore, openTemporaryStore, type Store, storePath } from '../store/file/open.ts';
+import { processStarted } from '../store/file/process.ts';
+import { findSession, type SessionRow, sessionDetails, stateOf } from '../store/read/sessions.ts';
+import type { Tape } from '../store/write/import.ts';
+import {
+  createLineRedactor,
+  createStoreRedactor,
+  redactHttpFrame,
+  redactionColumn,
+  redactStart,
+} from '../store/write/redaction.ts';
+import { insertSession } from '../store/write/rows.ts';
+import type { Connect } from '../talk/server.ts';
+import { VERSION } from '../version.ts';
+import { isTextRecording, type Source } from './source.ts';
+
+/** Which live server it is, as a recording names it. */
+export type LiveTarget = { connect: Connect; url: URL | null; command: readonly string[] | null };
+
+export type PlaybackOptions = Pick<DeckOptions, 'timeoutMs' | 'keepsFailures' | 'onCall' | 'onRefusal'> & {
+  /** The path of a text recording, or a session of the store `db`. */
+  recording: string;
+  db: string | undefined;
+  openSource: () => Promise<Source>;
+  mode: Mode;
+  /** What is asked where the mode wants it; without it none is, whatever the mode. */
+  server: LiveTarget | null;
+};
+
+/** A recording that is being played, added to, or made. */
+export type Playback = {
+  recording: Recording;
+  plan: ModePlan;
+  live: Live | undefined;
+  /** Null where no server can be asked. */
+  finish: (() => Promise<DeckEnd>) | null;
+  close(): void;
+};
+
+const DEFAULT_PATH = '/mcp';
+
+/** Throws `TapedeckError` for a recording or a server that cannot be used so. */
+export async function openPlayback(options: PlaybackOptions): Promise<Playback> {
+  const { server, recording: name, timeoutMs, keepsFailures, onCall, onRefusal } = options;
+  if (server === null) return playAlone(await options.openSource(), planMode('none', true));
+  const source = await openIfThere(options);
+  const plan = planMode(options.mode, source !== null);
+  if (source !== null && !plan.asks) return playAlone(source, plan);
+  if (isTextRecording(name)) checkReplaceable(name);
+  else if (source !== null) refuseOpen(source.session);
+  const opened =
+    source !== null && plan.plays ? openToAdd(options, source) : openToRecord(options, server, source);
+  const { recording, tape, form, close } = opened;
+  const deck = createDeck({
+    ...{ tape, form, timeoutMs, now, keepsFailures, onCall, onRefusal },
+    played: plan.plays ? recording : null,
+    connect: server.connect,
+    replaces: source !== null && !plan.plays,
+  });
+  return { recording, plan, live: deck.live, finish: deck.finish, close };
+}
+
+function playAlone({ store, session, keyStores, close }: Source, plan: ModePlan): Playback {
+  return { recording: openRecording(store, session, keyStores), plan, live: undefined, finish: null, close };
+}
+
+/** Null where there is no such recording, and one may be made. */
+async function openIfThere({ recording, openSource }: PlaybackOptions): Promise<Source | null> {
+  if (isTextRecording(recording)) return existsSync(recording) ? openSource() : null;
+  try {
+    return await openSource();
+  } catch (error) {
+    // `latest` is no name for a new one.
+    if (error instanceof TapedeckError && error.code === 'not-found' && recording !== 'latest') return null;
+    throw error;
+  }
+}
+
+function refuseOpen(session: SessionRow): void {
+  if (stateOf(session) !== 'open') return;
+  throw new TapedeckError(
+    'usage',
+    `Session ${session.id} is still being recorded: nothing can be added to it before its end.`,
+  );
+}
+
+type Opened = { recording: Recording; tape: Tape; form: BlockForm; close: () => void };
+
+function openToAdd(
+  { recording: path, db }: PlaybackOptions,
+  { store, session, keyStores, close }: Source,
+): Opened {
+  const recording = openRecording(store, session, keyStores);
+  const { redaction } = sessionDetails(store, session.number);
+  const number = recording.script.size === 0 ? null : recording.script.exchangeOf(0);
+  const target = number === null ? undefined : recording.exchange(number)?.path;
+  const form: BlockForm =
+    session.transport === 'stdio' ? { type: 'stdio' } : { type: 'http', path: target ?? DEFAULT_PATH };
+  if (isTextRecording(path)) {
+    const { basis, transport } = session as Pick<SessionStart, 'basis' | 'transport'>;
+    const start = { ...startOf(null, store), basis, transport, target: session.target };
+    const tape = tapeBehindFile(path, store, start);
+    return { recording, form, close, tape: redacting(tape, redaction, keyStores[0] ?? store) };
+  }
+  const writable = openStore(storePath(db));
+  const tape = tapeBehindSession(writable, session.number);
+  return { recording, form, tape: redacting(tape, redaction, writable), close: closing(writable, close) };
+}
+
+function openToRecord(
+  { recording: path, db }: PlaybackOptions,
+  target: LiveTarget,
+  old: Source | null,
+): Opened {
+  const passing = openTemporaryStore();
+  const recording = emptyRecording(passing);
+  const { url } = target;
+  const form: BlockForm =
+    url === null ? { type: 'stdio' } : { type: 'http', path: url.pathname + url.search };
+  const close = closing(passing, old?.close ?? (() => {}));
+  if (isTextRecording(path)) {
+    const start = { ...startOf(target, passing), name: old?.session.name ?? null };
+    const tape = tapeAsFile(path, passing, start, old !== null);
+    return { recording, form, close, tape: redacting(tape, PLAIN_PROFILE, passing) };
+  }
+  const store = openStore(storePath(db));
+  const start = { ...startOf(target, store), name: path };
+  const tape = tapeAsSession(store, start, old?.session.number ?? null);
+  return { recording, form, tape: redacting(tape, PLAIN_PROFILE, store), close: closing(store, close) };
+}
+
+function closing(store: Store, close: () => void): () => void {
+  return () => {
+    store.close();
+    close();
+  };
+}
+
+/** What is played where nothing is: it takes clients of every era. */
+function emptyRecording(store: Store): Recording {
+  const { id } = insertSession(store, startOf(null, store));
+  return openRecording(store, { ...findSession(store, id), era: 'dual' });
+}
+
+function startOf(target: LiveTarget | null, store: Store): SessionStart {
+  const { url = null, command = null } = target ?? {};
+  const { row, open } = createStoreRedactor(PLAIN_PROFILE);
+  open(store);
+  const start: SessionStart = {
+    name: null,
+    labels: [],
+    // Until it is known better, whoever replays it gets session ids.
+    basis: url === null ? 'stdio-process' : 'session-header',
+    transport: url === null ? 'stdio' : 'http',
+    target: url === null ? commandLine(command ?? []) : url.href,
+    command,
+    cwd: null,
+    at: now(),
+    host: hostname(),
+    pid: process.pid,
+    processStarted: processStarted(process.pid),
+    clientPid: null,
+    clientProgram: null,
+    tapedeck: VERSION,
+    redaction: redactionColumn(store, PLAIN_PROFILE),
+  };
+  return redactStart(start, row);
+}
+
+/** What a live server has answered is redacted before it is stored, as `record` does. */
+
+/** `profile`: that of the recording; null: secrets are stored. `keyStore` has the key that placeholders are made with. */
+export function redacting(tape: Tape, profile: RedactionProfile | null, keyStore: Store): Tape {
+  if (profile === null) return tape;
+  const { redactor, open } = createStoreRedactor(profile);
+  open(keyStore);
+  const redactLine = createLineRedactor(redactor);
+  const redact = (frame: Frame) =>
+    frame.http === null ? redactLine(frame) : redactHttpFrame(frame, redactor);
+  return { ...tape, add: ({ frames, exchanges }) => tape.add({ frames: frames.map(redact), exchanges }) };
+}

@@ -1,0 +1,98 @@
+/** What a recording is named by: the path of a text recording, or a session of the store. */
+
+import { createReadStream } from 'node:fs';
+import { hostname } from 'node:os';
+import { addAbortSignal } from 'node:stream';
+import { TapedeckError } from '../errors.ts';
+import { readNdjson } from '../export/text/read.ts';
+import { openForReading, openTemporaryStore, type Store, storePath } from '../store/file/open.ts';
+import { type CatchUpNotices, openIndexed } from '../store/keep/catch-up.ts';
+import { findSession, type SessionRow } from '../store/read/sessions.ts';
+import { VERSION } from '../version.ts';
+
+/** `keyStores`: where the key may be that the recording's placeholders were made with. */
+export type Source = { store: Store; session: SessionRow; keyStores: Store[]; close: () => void };
+
+export type SourceOptions = {
+  /** Breaks the reading of a text recording off. */
+  signal: AbortSignal;
+  /** How many frames of a text recording have been read. */
+  onFrame: (count: number) => void;
+  /** A session of the store has to be indexed first. */
+  notices: CatchUpNotices;
+};
+
+/** A text recording is read into a store of its own. Throws `TapedeckError` for what is not there, or broken. */
+export async function openSource(
+  recording: string,
+  db: string | undefined,
+  options: SourceOptions,
+): Promise<Source> {
+  return isTextRecording(recording)
+    ? openFile(recording, db, options)
+    : openSession(recording, storePath(db), options.notices);
+}
+
+export function isTextRecording(recording: string): boolean {
+  return recording.endsWith('.ndjson');
+}
+
+async function openFile(
+  file: string,
+  db: string | undefined,
+  { signal, onFrame }: SourceOptions,
+): Promise<Source> {
+  const store = openTemporaryStore();
+  const importer = { host: hostname(), pid: process.pid, processStarted: null, tapedeck: VERSION };
+  try {
+    const source = addAbortSignal(signal, createReadStream(file));
+    const id = await readNdjson(store, source, { file, name: null, importer, onFrame, signal });
+    const session = checkPayloads(findSession(store, id));
+    const keyStores = storesThatAreThere(db);
+    const close = () => [store, ...keyStores].forEach((one) => void one.close());
+    return { store, session, keyStores, close };
+  } catch (error) {
+    store.close();
+    signal.throwIfAborted();
+    throw isFileError(error) ? cannotRead(file, error) : error;
+  }
+}
+
+function openSession(name: string, file: string, notices: CatchUpNotices): Source {
+  const store = openIndexed(file, notices);
+  try {
+    const session = checkPayloads(findSession(store, name));
+    return { store, session, keyStores: [store], close: () => store.close() };
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+/** Throws `TapedeckError` `usage` where there is nothing to play. */
+function checkPayloads(session: SessionRow): SessionRow {
+  if (session.capture === 'full') return session;
+  throw new TapedeckError(
+    'usage',
+    `Session ${session.id} was recorded with --capture meta: it has sizes and times, and nothing that could be played.`,
+  );
+}
+
+/** The recording may have been exported from there. */
+function storesThatAreThere(db: string | undefined): Store[] {
+  try {
+    return [openForReading(storePath(db))];
+  } catch {
+    // There is none, or one that is of no use: placeholders are then compared without it.
+    return [];
+  }
+}
+
+function isFileError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error;
+}
+
+function cannotRead(file: string, error: NodeJS.ErrnoException): TapedeckError {
+  const code = error.code === 'ENOENT' ? 'not-found' : 'usage';
+  return new TapedeckError(code, `${file} cannot be read: ${error.message}.`, { cause: error });
+}

@@ -1,0 +1,115 @@
+import type { HttpBasis, HttpEndReason, HttpTransport } from '../../protocol/http/sessions.ts';
+import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import type {
+  Channel,
+  Frame,
+  FramePart,
+  HttpMark,
+  LineEnd,
+  StdioChannel,
+} from '../../protocol/wire/frame.ts';
+
+/** Larger payloads are stored in parts, so that no copy of a whole large frame is ever made inside SQLite. */
+export const PART_BYTES = 1024 * 1024;
+
+/** Bytes of a line that has not ended yet. `part` counts from 0 within the line. */
+export type Held = { channel: StdioChannel; part: number; at: number; bytes: Buffer };
+
+/** What was forwarded but could not be kept: `frames` lines, `bytes` bytes. */
+export type Loss = { frames: number; bytes: number };
+
+/** Chunks of one channel that were dropped on their way here. */
+export type StdioGap = { channel: StdioChannel; loss: Loss; endsInsideLine: boolean };
+
+/** What the row of a session says of its redaction; null: there was none. `key` tells one store's placeholders from another's. */
+export type SessionRedaction = RedactionProfile & { key: string };
+
+export type Basis = 'stdio-process' | HttpBasis;
+
+export type Transport = 'stdio' | HttpTransport;
+
+/** Where and how a session began. `at` in microseconds since the Unix epoch. */
+export type SessionStart = {
+  name: string | null;
+  labels: readonly (readonly [key: string, value: string])[];
+  basis: Basis;
+  transport: Transport;
+  /** The wrapped command as one line, or the URL of the HTTP server. */
+  target: string;
+  /** Null for HTTP. */
+  command: readonly string[] | null;
+  cwd: string | null;
+  at: number;
+  host: string;
+  pid: number;
+  processStarted: string | null;
+  clientPid: number | null;
+  clientProgram: string | null;
+  tapedeck: string;
+  /** With which rules it is redacted (redaction.ts); null or missing: with none. */
+  redaction?: string | null;
+};
+
+/** `stopped`: tapedeck was, while the session was open. */
+export type EndReason =
+  | 'client-closed'
+  | 'server-exited'
+  | 'signalled'
+  | 'not-started'
+  | 'stopped'
+  | HttpEndReason;
+
+export type SessionEnd = {
+  at: number;
+  reason: EndReason;
+  exitCode: number | null;
+  signal: string | null;
+  clientClosedAt: number | null;
+  serverClosedAt: number | null;
+};
+
+/** What is not ordinary about a stored frame, as words in one column. An ordinary one has none: a line that ends with "\n", a body that holds messages, an event that holds one. */
+
+type Form = Pick<Frame, 'lineEnd' | 'part' | 'truncated'> & { marks: readonly HttpMark[] };
+
+const LINE_END_WORDS: Record<LineEnd, string> = { '\n': '', '\r\n': 'crlf', '': 'no-line-end' };
+
+const PARTS: readonly FramePart[] = ['lsp-header', 'lsp-body', 'foreign-body', 'block'];
+
+const MARKS: readonly HttpMark[] = ['undecoded', 'wrong-type', 'incomplete', 'replayed'];
+
+const NO_MARKS: readonly HttpMark[] = [];
+
+export function flagsOf({ channel, lineEnd, part, truncated, http }: Frame): string | null {
+  if (lineEnd === '\n' && part === 'line' && !truncated) return null;
+  const words: string[] = [];
+  if (http === null && LINE_END_WORDS[lineEnd] !== '') words.push(LINE_END_WORDS[lineEnd]);
+  if (part !== ordinaryPart(channel)) words.push(part);
+  if (truncated) words.push('truncated');
+  if (http !== null) words.push(...http.marks);
+  return words.length === 0 ? null : words.join(' ');
+}
+
+export function formOf(flags: string | null, channel: Channel): Form {
+  const words = new Set(flags?.split(' '));
+  const isStdio = ordinaryPart(channel) === 'line';
+  const stdioLineEnd: LineEnd = words.has('crlf') ? '\r\n' : words.has('no-line-end') ? '' : '\n';
+  return {
+    lineEnd: isStdio ? stdioLineEnd : '',
+    part: PARTS.find((part) => words.has(part)) ?? ordinaryPart(channel),
+    truncated: words.has('truncated'),
+    marks: isStdio || flags === null ? NO_MARKS : MARKS.filter((mark) => words.has(mark)),
+  };
+}
+
+function ordinaryPart(channel: Channel): FramePart {
+  switch (channel) {
+    case 'request':
+    case 'response':
+      return 'body';
+    case 'sse':
+      return 'event';
+    default:
+      return 'line';
+  }
+}

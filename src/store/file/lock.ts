@@ -1,0 +1,35 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { TapedeckError } from '../../errors.ts';
+import { troubleOf } from './trouble.ts';
+
+const WAIT_MS = 10_000;
+
+/**
+ * Lets one process at a time work with a folder. The lock is SQLite's own: the system takes it away from a process that
+ * dies. Throws `TapedeckError` `usage` where another one keeps it, or where the folder cannot be used.
+ */
+export async function withLock<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  const lock = take(folder);
+  try {
+    return await work();
+  } finally {
+    lock.close();
+  }
+}
+
+function take(folder: string): Database.Database {
+  let lock: Database.Database | undefined;
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    lock = new Database(join(folder, 'lock.db'), { timeout: WAIT_MS });
+    lock.exec('BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock?.close();
+    const isBusy = (error as { code?: string }).code === 'SQLITE_BUSY';
+    const reason = isBusy ? 'another tapedeck is at work there; try again' : troubleOf(error).text;
+    throw new TapedeckError('usage', `Cannot use ${folder}: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,76 @@
+/** Facts about processes: who started us, and whether the recorder of an open session is still alive. */
+
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+export type ProcessFacts = { parent: number; program: string; started: string };
+
+/** Programs that only start others: the client is whoever called them. */
+const LAUNCHERS =
+  /^(?:sh|bash|dash|zsh|fish|env|nohup|setsid|sudo|timeout|npm|npx|npm exec.*|npx .*|pnpm|yarn|bunx|uvx|cmd\.exe)$/;
+
+const MAX_LAUNCHERS = 6;
+
+/** The process that uses us: the nearest ancestor that is no mere launcher. Null where the platform does not tell. */
+export function findClient(parent: number): { pid: number; program: string } | null {
+  let pid = parent;
+  let found: { pid: number; program: string } | null = null;
+  for (let i = 0; i < MAX_LAUNCHERS && pid > 0; i += 1) {
+    const facts = readProcess(pid);
+    if (facts === null) break;
+    found = { pid, program: facts.program };
+    if (!LAUNCHERS.test(facts.program)) break;
+    pid = facts.parent;
+  }
+  return found;
+}
+
+/** When a process started, in the platform's own words: together with its pid it names the process for good. */
+export function processStarted(pid: number): string | null {
+  return readProcess(pid)?.started ?? null;
+}
+
+/** Whether the process is alive that had this pid and began at this time. */
+export function isAlive(pid: number, started: string | null): boolean {
+  const facts = readProcess(pid);
+  if (facts !== null) return started === null || facts.started === started;
+  if (process.platform === 'linux') return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as { code?: string }).code === 'EPERM';
+  }
+}
+
+function readProcess(pid: number): ProcessFacts | null {
+  try {
+    return process.platform === 'linux' ? readProc(pid) : readPs(pid);
+  } catch {
+    return null;
+  }
+}
+
+/** Linux: /proc/<pid>/stat is `pid (program) state ppid … starttime …`, and a program's name may hold `) (`. */
+function readProc(pid: number): ProcessFacts {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const nameEnd = stat.lastIndexOf(')');
+  const fields = stat.slice(nameEnd + 2).split(' ');
+  return {
+    parent: Number(fields[1]),
+    program: stat.slice(stat.indexOf('(') + 1, nameEnd),
+    started: fields[19] ?? '',
+  };
+}
+
+/** Other Unixes, through `ps`. Windows has none: there the client stays unknown. */
+function readPs(pid: number): ProcessFacts | null {
+  if (process.platform === 'win32') return null;
+  const line = execFileSync('ps', ['-o', 'ppid=,lstart=,comm=', '-p', String(pid)], {
+    encoding: 'utf8',
+  }).trim();
+  const match = /^(\d+)\s+(\w+\s+\w+\s+\d+\s+[\d:]+\s+\d+)\s+(.*)$/.exec(line);
+  if (match === null) return null;
+  const [, parent, started = '', command = ''] = match;
+  return { parent: Number(parent), started, program: command.split('/').at(-1) ?? command };
+}

@@ -1,0 +1,60 @@
+/**
+ * How much of the writer's time the index may take, and the pruning of old sessions. Frames come first: while traffic flows, indexing gets a small share
+ * of the time, saved up to a short while; once it pauses, all of it. So ordinary traffic is indexed at once, and a flood
+ * costs it little more than the storing of its frames.
+ */
+
+const SHARE = 0.02;
+
+const MAX_CREDIT_MS = 20;
+
+/** Without traffic for so long, nobody is disturbed. */
+const QUIET_AFTER_MS = 20;
+
+/** Frames that arrive wait at most this long for a slice of indexing to end. */
+const MAX_SLICE_MS = 10;
+
+const LEAST_CREDIT_MS = 5;
+
+export type Pace = {
+  onTraffic(now: number): void;
+  onWorked(began: number, ended: number): void;
+  /** Whole milliseconds until the next slice may begin. */
+  waitMs(now: number): number;
+  /** How long a slice that begins now may take. */
+  sliceMs(now: number): number;
+};
+
+/** All times in milliseconds of one monotonic clock. `share` of the time, while traffic flows. */
+export function createPace(share: () => number = () => SHARE): Pace {
+  let credit = MAX_CREDIT_MS;
+  let creditedAt = 0;
+  let lastTraffic = Number.NEGATIVE_INFINITY;
+
+  function addCredit(now: number): void {
+    credit = Math.min(MAX_CREDIT_MS, credit + (now - creditedAt) * share());
+    creditedAt = now;
+  }
+
+  return {
+    onTraffic(now) {
+      lastTraffic = now;
+    },
+    onWorked(began, ended) {
+      addCredit(ended);
+      credit -= ended - began;
+    },
+    waitMs(now) {
+      addCredit(now);
+      if (credit >= LEAST_CREDIT_MS) return 0;
+      const untilCredit = (LEAST_CREDIT_MS - credit) / share();
+      const untilQuiet = Math.max(0, lastTraffic + QUIET_AFTER_MS - now);
+      return Math.ceil(Math.min(untilCredit, untilQuiet));
+    },
+    sliceMs(now) {
+      addCredit(now);
+      const isQuiet = now - lastTraffic >= QUIET_AFTER_MS;
+      return isQuiet ? MAX_SLICE_MS : Math.min(MAX_SLICE_MS, Math.max(credit, 0));
+    },
+  };
+}

@@ -1,0 +1,372 @@
+/**
+ * Masking after the fact: the frames, heads and row of a session that was recorded without redaction, or with less of it.
+ * Recorders write into the same store meanwhile, so everything is looked through outside of transactions, and written in
+ * short ones.
+ */
+
+import { redactArgv } from '../../protocol/redact/argv.ts';
+import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
+import type { Frame } from '../../protocol/wire/frame.ts';
+import { readSse } from '../../protocol/wire/sse.ts';
+import { flagsOf, PART_BYTES } from '../file/columns.ts';
+import { pause, type Store } from '../file/open.ts';
+import { createDigest } from '../file/secret.ts';
+import type { Turn } from '../file/turn.ts';
+import { type BareFrame, prepareFramesAfter, unfinishedFrames } from '../read/frames.ts';
+import {
+  type HeaderFields,
+  type HttpExchangeRow,
+  originalOf,
+  prepareHttpExchangesAfter,
+} from '../read/http.ts';
+import { sessionDetails } from '../read/sessions.ts';
+import { forgetIndex, reindexSession } from '../write/index.ts';
+import {
+  createLineRedactor,
+  type KeyLines,
+  redactHttpFrame,
+  redactionColumn,
+  redactStart,
+} from '../write/redaction.ts';
+import { beginMasking, endMasking, type Masking, openMaskings, prepareMaskingStep } from './masking.ts';
+import { forgetSessions } from './side-file.ts';
+
+/** By rule, in how many frames it found something; and how many heads and fields of the session's row have changed. */
+export type RedactionCounts = { frames: Map<string, number>; heads: number; fields: number };
+
+/** Told up to which `seq` frames are done. */
+export type OnFrames = (seq: number) => void;
+
+/** What `redactSession` would mask. Changes nothing. */
+export function countSecrets(
+  store: Store,
+  session: number,
+  profile: RedactionProfile,
+  onFrames: OnFrames,
+): RedactionCounts {
+  const redactor = createRedactor(profile, createDigest(store));
+  const counts: RedactionCounts = { frames: new Map(), heads: 0, fields: 0 };
+  for (const { changes, upTo } of frameChanges(store, session, redactor, { upTo: 0, keyLines: new Map() })) {
+    countFrames(counts, changes);
+    onFrames(upTo);
+  }
+  for (const { rules } of unfinishedChanges(store, session, redactor)) count(counts, rules);
+  for (const changes of headChanges(store, session, redactor)) counts.heads += changes.length;
+  counts.fields = rowChange(store, session, redactor).fields;
+  return counts;
+}
+
+/**
+ * Redacts a session that has ended, and makes its index anew. What is masked is erased for good by `scrubStore`. To be
+ * called by who has the turn, which is kept. Throws SQLite's errors; then, and when it is killed, `finishMaskings` goes on.
+ */
+export function redactSession(
+  store: Store,
+  session: number,
+  profile: RedactionProfile,
+  turn: Turn,
+  onFrames: OnFrames,
+): RedactionCounts {
+  beginMasking(store, session, profile);
+  const begun = openMaskings(store).find((masking) => masking.session === session);
+  if (begun === undefined) throw new RangeError(`the store has no session ${session}`);
+  return goOn(store, begun, turn, onFrames);
+}
+
+/** Goes on with what others left when they were killed, and gives the ids of those sessions. */
+export function finishMaskings(store: Store, turn: Turn, onFrames: OnFrames): string[] {
+  const left = openMaskings(store);
+  for (const masking of left) goOn(store, masking, turn, onFrames);
+  return left.map(({ id }) => id);
+}
+
+function goOn(store: Store, masking: Masking, turn: Turn, onFrames: OnFrames): RedactionCounts {
+  const { session, id, profile } = masking;
+  const redactor = createRedactor(profile, createDigest(store));
+  const counts: RedactionCounts = { frames: new Map(), heads: 0, fields: 0 };
+  const write = createShortWrite(store, turn);
+  // Before the first frame is masked, for whoever is killed on the way; and after the last, for who searched meanwhile.
+  forgetSessions(store, [id]);
+  maskFrames(store, masking, redactor, counts, write, onFrames);
+  maskRest(store, session, redactor, counts, write);
+  write(() => noteRedaction(store, session, profile));
+  forgetIndex(store, session, turn.keep);
+  forgetSessions(store, [id]);
+  endMasking(store, session);
+  reindexSession(store, session, turn.keep);
+  return counts;
+}
+
+/** One short transaction. Afterwards others get half as long as it took. */
+function createShortWrite(store: Store, turn: Turn): (change: () => void) => void {
+  return (change) => {
+    const began = performance.now();
+    store.transaction(change).immediate();
+    turn.keep();
+    pause((performance.now() - began) / 2);
+  };
+}
+
+function maskFrames(
+  store: Store,
+  masking: Masking,
+  redactor: Redactor,
+  counts: RedactionCounts,
+  write: (change: () => void) => void,
+  onFrames: OnFrames,
+): void {
+  const { session, keyLines } = masking;
+  const put = prepareFrameChange(store, session);
+  const step = prepareMaskingStep(store, session);
+  for (const { changes, upTo } of frameChanges(store, session, redactor, masking)) {
+    countFrames(counts, changes);
+    if (changes.length > 0)
+      write(() => {
+        for (const change of changes) put(change);
+        step(upTo, keyLines);
+      });
+    onFrames(upTo);
+  }
+}
+
+/** Done twice, this changes nothing more. */
+function maskRest(
+  store: Store,
+  session: number,
+  redactor: Redactor,
+  counts: RedactionCounts,
+  write: (change: () => void) => void,
+): void {
+  for (const change of unfinishedChanges(store, session, redactor)) {
+    count(counts, change.rules);
+    write(change.write);
+  }
+  const putHead = prepareHeadChange(store, session);
+  for (const changes of headChanges(store, session, redactor)) {
+    counts.heads += changes.length;
+    write(() => changes.forEach(putHead));
+  }
+  const row = rowChange(store, session, redactor);
+  counts.fields = row.fields;
+  if (row.fields > 0) write(row.write);
+}
+
+function countFrames(counts: RedactionCounts, changes: readonly FrameChange[]): void {
+  for (const { after } of changes) count(counts, after.redacted ?? []);
+}
+
+function count({ frames }: RedactionCounts, rules: readonly string[]): void {
+  for (const rule of rules) frames.set(rule, (frames.get(rule) ?? 0) + 1);
+}
+
+/** Masking the frames of a session after the fact. */
+
+/** A frame as it is stored, and as it is to be. */
+export type FrameChange = { before: BareFrame; after: Frame };
+
+const FRAMES_AT_ONCE = 64;
+
+/** What is written in one transaction, or one frame. */
+const BYTES_AT_ONCE = 1024 * 1024;
+
+/**
+ * What is to be changed in the frames after `upTo`, some at a time. `keyLines` is the state at that place, and is brought on
+ * to the place of what was given last. Between two steps the store may be written.
+ */
+export function* frameChanges(
+  store: Store,
+  session: number,
+  redactor: Redactor,
+  start: { upTo: number; keyLines: KeyLines },
+  bytesAtOnce = BYTES_AT_ONCE,
+): Generator<{ changes: FrameChange[]; upTo: number }> {
+  const framesAfter = prepareFramesAfter(store, session, FRAMES_AT_ONCE);
+  const redactLine = createLineRedactor(redactor, start.keyLines);
+  let { upTo } = start;
+  for (let some = framesAfter(upTo); some.length > 0; some = framesAfter(upTo)) {
+    let changes: FrameChange[] = [];
+    let bytes = 0;
+    for (const before of some) {
+      const after = before.http === null ? redactLine(before) : redactHttp(store, session, before, redactor);
+      if (after !== before) changes.push({ before, after });
+      bytes += after === before ? 0 : after.payload.length;
+      upTo = before.seq;
+      if (bytes < bytesAtOnce && before !== some.at(-1)) continue;
+      yield { changes, upTo };
+      changes = [];
+      bytes = 0;
+    }
+  }
+}
+
+function redactHttp(store: Store, session: number, frame: BareFrame, redactor: Redactor): Frame {
+  const { http, payload } = frame;
+  // Its bytes are gone already.
+  if (http === null || (http.marks.includes('undecoded') && payload.length === 0)) return frame;
+  if (!frame.isEdited) return redactHttpFrame(frame, redactor);
+  const whole = { ...frame, http: { ...http, original: originalOf(store, session, frame.seq) } };
+  const redacted = redactHttpFrame(whole, redactor);
+  return redacted === whole ? frame : redacted;
+}
+
+/** Puts frames into the place of others, in the transaction at hand. */
+export function prepareFrameChange(store: Store, session: number): (change: FrameChange) => void {
+  const own = `session = ${session} AND seq = ?`;
+  const setFrame = store.prepare(`UPDATE frame SET payload = ?, flags = ?, sha256 = ? WHERE ${own}`);
+  const removeParts = store.prepare(`DELETE FROM frame_part WHERE ${own}`);
+  const addPart = store.prepare(
+    `INSERT INTO frame_part (session, seq, part, bytes) VALUES (${session}, ?, ?, ?)`,
+  );
+  const setOriginal = store.prepare(`UPDATE frame_edit SET original = ? WHERE ${own}`);
+  const removeOriginal = store.prepare(`DELETE FROM frame_edit WHERE ${own}`);
+  const setEvent = store.prepare(`UPDATE sse_event SET event = ?, id = ?, retry = ? WHERE ${own}`);
+  const setRules = store.prepare(
+    `INSERT OR REPLACE INTO frame_redaction (session, seq, rules) VALUES (${session}, ?, ?)`,
+  );
+  return ({ before, after }) => {
+    const { seq } = before;
+    const { payload, http, channel } = after;
+    setFrame.run(payload.subarray(0, PART_BYTES), flagsOf(after), http?.sha256 ?? null, seq);
+    removeParts.run(seq);
+    for (let part = 1; part * PART_BYTES < payload.length; part += 1)
+      addPart.run(seq, part, payload.subarray(part * PART_BYTES, (part + 1) * PART_BYTES));
+    if (before.isEdited && http?.original != null) setOriginal.run(http.original, seq);
+    else if (before.isEdited) removeOriginal.run(seq);
+    if (channel === 'sse') {
+      const { event, id, retry } = readSse(payload);
+      setEvent.run(event, id, retry, seq);
+    }
+    const rules = [...new Set([...(before.redacted ?? []), ...(after.redacted ?? [])])];
+    if (rules.length > 0) setRules.run(seq, rules.join(' '));
+  };
+}
+
+/** What a killed recorder left unfinished: how often which rules found something, and what is to be written. */
+export type UnfinishedChange = { rules: readonly string[]; write(): void };
+
+export function unfinishedChanges(store: Store, session: number, redactor: Redactor): UnfinishedChange[] {
+  const remove = store.prepare('DELETE FROM unfinished WHERE session = ? AND channel = ? AND http IS ?');
+  const insert = store.prepare(
+    'INSERT INTO unfinished (session, channel, part, at, bytes, http) VALUES (?, ?, 0, ?, ?, ?)',
+  );
+  return [...unfinishedFrames(store, session, 0)].flatMap(({ channel, at, payload, http }) => {
+    const found = channel === 'sse' ? redactor.event(payload, true) : redactor.payload(payload, false, true);
+    if (found === null) return [];
+    const exchange = http?.exchange ?? null;
+    const write = () => {
+      remove.run(session, channel, exchange);
+      insert.run(session, channel, at, found.payload, exchange);
+    };
+    return [{ rules: found.rules, write }];
+  });
+}
+
+/** Masking the heads of stored HTTP exchanges after the fact. */
+
+/** The columns of an exchange as they are to be. */
+export type HeadChange = ReturnType<typeof redactExchange> & { number: number };
+
+const EXCHANGES_AT_ONCE = 256;
+
+/** What is to be changed in the heads of a session, some at a time. Between two steps the store may be written. */
+export function* headChanges(store: Store, session: number, redactor: Redactor): Generator<HeadChange[]> {
+  const exchangesAfter = prepareHttpExchangesAfter(store, session, EXCHANGES_AT_ONCE);
+  let some = exchangesAfter(-1);
+  while (some.length > 0) {
+    const changes = some.flatMap((exchange) => {
+      const redacted = redactExchange(exchange, redactor);
+      const isSame = JSON.stringify(redacted) === JSON.stringify(redactExchange(exchange, null));
+      return isSame ? [] : [{ ...redacted, number: exchange.number }];
+    });
+    if (changes.length > 0) yield changes;
+    some = exchangesAfter(some.at(-1)?.number ?? 0);
+  }
+}
+
+/** Puts changed heads in their place, in the transaction at hand. */
+export function prepareHeadChange(store: Store, session: number): (change: HeadChange) => void {
+  const put = store.prepare(
+    `UPDATE http_exchange SET path = @path, request_headers = @requestHeaders, request_trailers = @requestTrailers,
+       response_headers = @responseHeaders, response_trailers = @responseTrailers, informations = @informations,
+       edits = @edits, status_text = @statusText, error = @error WHERE session = ${session} AND number = @number`,
+  );
+  return (change) => void put.run(change);
+}
+
+/** The columns that may hold a secret; without a redactor as they are. */
+function redactExchange(exchange: HttpExchangeRow, redactor: Redactor | null) {
+  const text = (value: string | null) => value && (redactor?.text(value) ?? value);
+  const header = (name: string, value: string) => redactor?.header(name, value) ?? value;
+  const fields = (all: HeaderFields) => all.map(([name, value]) => [name, header(name, value)]);
+  const some = (all: HeaderFields) => (all.length === 0 ? null : JSON.stringify(fields(all)));
+  const { informations, edits, responseHeaders } = exchange;
+  const masked = informations.map((one) => ({ ...one, headers: fields(one.headers) }));
+  const originals = edits.map((edit) => ({ ...edit, original: header(edit.header, edit.original) }));
+  return {
+    path: redactor?.url(exchange.path) ?? exchange.path,
+    requestHeaders: JSON.stringify(fields(exchange.requestHeaders)),
+    requestTrailers: some(exchange.requestTrailers),
+    responseHeaders: responseHeaders && JSON.stringify(fields(responseHeaders)),
+    responseTrailers: some(exchange.responseTrailers),
+    informations: informations.length === 0 ? null : JSON.stringify(masked),
+    edits: edits.length === 0 ? null : JSON.stringify(originals),
+    statusText: text(exchange.statusText),
+    error: text(exchange.error),
+  };
+}
+
+/** Masking the row of a session after the fact: what people called it, and its command. */
+
+type Row = { name: string | null; target: string; command: string | null; cwd: string | null };
+
+/** How many fields and labels are to be changed, and what changes them. */
+export type RowChange = { fields: number; write(): void };
+
+export function rowChange(store: Store, session: number, redactor: Redactor): RowChange {
+  const row = store
+    .prepare<[number], Row>('SELECT name, target, command, cwd FROM session WHERE number = ?')
+    .get(session);
+  if (row === undefined) return { fields: 0, write: () => {} };
+  const { labels, command } = sessionDetails(store, session);
+  const isChanged = command === null || redactArgv(command, redactor).some((word, i) => word !== command[i]);
+  const redacted = redactStart({ ...row, command, labels }, redactor);
+  const after = {
+    ...{ name: redacted.name, cwd: redacted.cwd },
+    // A target that was written by hand stays, where nothing in the command is secret.
+    target: isChanged ? redacted.target : redactor.text(row.target),
+    command: redacted.command && JSON.stringify(redacted.command),
+  };
+  const fields = (['name', 'target', 'command', 'cwd'] as const).filter((name) => after[name] !== row[name]);
+  const changedLabels = redacted.labels.filter(([, value], i) => value !== labels[i]?.[1]);
+  const write = () => {
+    store
+      .prepare(
+        'UPDATE session SET name = @name, target = @target, command = @command, cwd = @cwd WHERE number = @session',
+      )
+      .run({ ...after, session });
+    const setLabel = store.prepare('UPDATE label SET value = ? WHERE session = ? AND key = ?');
+    for (const [key, value] of changedLabels) setLabel.run(value, session, key);
+  };
+  return { fields: fields.length + changedLabels.length, write };
+}
+
+/** Notes that the session is redacted with this profile too. */
+export function noteRedaction(store: Store, session: number, profile: RedactionProfile): void {
+  const both = joined(sessionDetails(store, session).redaction, profile);
+  store
+    .prepare('UPDATE session SET redaction = ? WHERE number = ?')
+    .run(redactionColumn(store, both), session);
+}
+
+/** What either of them redacts. */
+function joined(before: RedactionProfile | null, now: RedactionProfile): RedactionProfile {
+  if (before === null) return now;
+  const both = (name: 'rules' | 'paths') => [...new Set([...before[name], ...now[name]])];
+  return {
+    without: before.without.filter((id) => now.without.includes(id)),
+    ...(before.capture === undefined ? {} : { capture: before.capture }),
+    rules: both('rules'),
+    paths: both('paths'),
+  };
+}

@@ -1,0 +1,173 @@
+/** Reading a store. Long results are iterators: a session of any length is read in constant memory. */
+
+import { hostname } from 'node:os';
+import { TapedeckError } from '../../errors.ts';
+import type { Era } from '../../protocol/message/conversation.ts';
+import type { EndReason, SessionRedaction } from '../file/columns.ts';
+import type { Store } from '../file/open.ts';
+import { isAlive } from '../file/process.ts';
+
+/** A row of `session`. Times in microseconds since the Unix epoch. */
+export type SessionRow = {
+  number: number;
+  id: string;
+  name: string | null;
+  basis: string;
+  transport: string;
+  target: string;
+  startedAt: number;
+  endedAt: number | null;
+  endReason: EndReason | null;
+  exitCode: number | null;
+  signal: string | null;
+  host: string;
+  pid: number;
+  processStarted: string | null;
+  clientPid: number | null;
+  clientProgram: string | null;
+  era: Era | null;
+  protocolVersion: string | null;
+  clientName: string | null;
+  clientVersion: string | null;
+  serverName: string | null;
+  serverVersion: string | null;
+  frames: number;
+  indexed: number;
+  bytes: number;
+  exchanges: number;
+  errors: number;
+  unanswered: number;
+  dropped: number;
+  droppedBytes: number;
+  truncated: number;
+  /** `meta`: its frames have no payloads. */
+  capture: 'full' | 'meta';
+  httpExchanges: number;
+  /** The other tool that recorded it; null: tapedeck did. */
+  importedFrom: string | null;
+};
+
+/** The label that says which other tool has recorded a session. */
+export const IMPORTED = 'imported';
+
+const SESSION_COLUMNS = `number, id, name, basis, transport, target, started_at AS startedAt, ended_at AS endedAt,
+  end_reason AS endReason, exit_code AS exitCode, signal, host, pid, process_started AS processStarted,
+  client_pid AS clientPid, client_program AS clientProgram, era, protocol_version AS protocolVersion,
+  client_name AS clientName, client_version AS clientVersion, server_name AS serverName,
+  server_version AS serverVersion, frames, indexed, bytes, exchanges, errors, unanswered, dropped,
+  dropped_bytes AS droppedBytes, truncated,
+  CASE WHEN redaction ->> '$.capture' = 'meta' THEN 'meta' ELSE 'full' END AS capture,
+  (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS httpExchanges,
+  CASE WHEN imported_at IS NOT NULL THEN
+    (SELECT l.value FROM label AS l WHERE l.session = session.number AND l.key = '${IMPORTED}') END AS importedFrom`;
+
+/** All sessions, the newest first. */
+export function eachSession(store: Store): IterableIterator<SessionRow> {
+  const sql = `SELECT ${SESSION_COLUMNS} FROM session ORDER BY started_at DESC, number DESC`;
+  return store.prepare<[], SessionRow>(sql).iterate();
+}
+
+/** Those whose index of messages is behind their frames. */
+export function sessionsBehind(store: Store): SessionRow[] {
+  return select(store, 'indexed < frames', NO_LIMIT);
+}
+
+const NO_LIMIT = -1;
+
+/** One session by its number. */
+export function prepareSession(store: Store): (number: number) => SessionRow | undefined {
+  const one = store.prepare<[number], SessionRow>(`SELECT ${SESSION_COLUMNS} FROM session WHERE number = ?`);
+  return (number) => one.get(number);
+}
+
+/**
+ * The session that `reference` names: an id, a name (the newest of that name), a unique prefix of an id, or `latest`.
+ * Throws `TapedeckError` `not-found` or `ambiguous`.
+ */
+export function findSession(store: Store, reference: string): SessionRow {
+  const [newest] = select(store, '1', 1);
+  if (newest === undefined) {
+    throw new TapedeckError(
+      'not-found',
+      'The store has no session yet. Record one: tapedeck record -- <command>',
+    );
+  }
+  if (reference === 'latest') return newest;
+  const [exact] = [...select(store, 'id = ?', 1, reference), ...select(store, 'name = ?', 1, reference)];
+  if (exact !== undefined) return exact;
+  const [match, another] = select(store, 'instr(id, ?) = 1', 2, reference);
+  if (match === undefined) {
+    throw new TapedeckError(
+      'not-found',
+      `No session has the id or name \`${reference}\`. See: tapedeck list`,
+    );
+  }
+  if (another !== undefined) {
+    throw new TapedeckError(
+      'ambiguous',
+      `Several sessions begin with \`${reference}\`. Give more of the id. See: tapedeck list`,
+    );
+  }
+  return match;
+}
+
+export function select(store: Store, where: string, limit: number, ...values: string[]): SessionRow[] {
+  const sql = `SELECT ${SESSION_COLUMNS} FROM session WHERE ${where} ORDER BY started_at DESC, number DESC LIMIT ${limit}`;
+  return store.prepare<string[], SessionRow>(sql).all(...values);
+}
+
+/**
+ * `open`: its recorder is at work. `cut-off`: its recorder was killed before it could say how the session ended. Else
+ * how it ended. A session of another host counts as open, because nobody here can tell. `unknown`: the tool that recorded
+ * it does not write how sessions end.
+ */
+export function stateOf(
+  session: Pick<SessionRow, 'endReason' | 'host' | 'pid' | 'processStarted'> &
+    Partial<Pick<SessionRow, 'importedFrom'>>,
+): EndReason | 'open' | 'cut-off' | 'unknown' {
+  if (session.endReason !== null) return session.endReason;
+  if (session.host !== hostname()) return 'open';
+  if (isAlive(session.pid, session.processStarted)) return 'open';
+  return session.importedFrom == null ? 'cut-off' : 'unknown';
+}
+
+/** What the row of a session tells besides, for who takes the whole session out of the store. */
+
+export type SessionDetails = {
+  labels: [key: string, value: string][];
+  /** Null for HTTP. */
+  command: string[] | null;
+  clientClosedAt: number | null;
+  serverClosedAt: number | null;
+  /** The version that recorded it. */
+  tapedeck: string;
+  /** Null: nothing was redacted. */
+  redaction: SessionRedaction | null;
+};
+
+type Columns = Omit<SessionDetails, 'labels' | 'command' | 'redaction'> & {
+  command: string | null;
+  redaction: string | null;
+};
+
+export function sessionDetails(store: Store, session: number): SessionDetails {
+  const row = store
+    .prepare<[number], Columns>(
+      `SELECT command, client_closed_at AS clientClosedAt, server_closed_at AS serverClosedAt, tapedeck,
+         redaction
+       FROM session WHERE number = ?`,
+    )
+    .get(session);
+  if (row === undefined) throw new RangeError(`the store has no session ${session}`);
+  const labels = store
+    .prepare<[number], { key: string; value: string }>(
+      'SELECT key, value FROM label WHERE session = ? ORDER BY key',
+    )
+    .all(session);
+  return {
+    ...row,
+    command: row.command === null ? null : (JSON.parse(row.command) as string[]),
+    redaction: row.redaction === null ? null : (JSON.parse(row.redaction) as SessionRedaction),
+    labels: labels.map(({ key, value }) => [key, value]),
+  };
+}

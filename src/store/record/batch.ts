@@ -1,0 +1,76 @@
+/**
+ * What was forwarded, on its way between the threads. The relay's thread copies each piece into a batch, and hands a full
+ * or ripe batch over as one buffer. Each hand-over disturbs the calls that pass at that moment, so they are rare: with 10 ms
+ * and 64 KiB instead of the figures below, the p99 of quick calls measured twice as high.
+ *
+ * An item in a batch: length (u32), kind (u8), three bytes unused, owner (u32), time (f64), then the bytes. What kind and
+ * owner mean is between the two ends: a channel, or a piece of an HTTP exchange and that exchange's number.
+ */
+export type Item = { kind: number; owner: number; at: number; bytes: Buffer };
+
+const HEADER_BYTES = 20;
+
+const BATCH_BYTES = 256 * 1024;
+
+/** How long an item may wait for others. It bounds what a kill -9 can lose, together with the writer's own time. */
+const RIPE_AFTER_MS = 30;
+
+export type Batcher = {
+  /** A text must be Latin-1. */
+  append(kind: number, owner: number, at: number, bytes: Uint8Array | string): void;
+  flush(): void;
+};
+
+/** `onBatch` gets each batch whole and owns its buffer from then on. */
+export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>) => void): Batcher {
+  let buffer = Buffer.alloc(0);
+  let used = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function append(kind: number, owner: number, at: number, bytes: Uint8Array | string): void {
+    const needed = HEADER_BYTES + bytes.length;
+    if (used + needed > buffer.length) {
+      if (used > 0) flush();
+      if (needed > buffer.length) grow(needed);
+    }
+    buffer.writeUInt32BE(bytes.length, used);
+    buffer[used + 4] = kind;
+    buffer.writeUInt32BE(owner, used + 8);
+    buffer.writeDoubleBE(at, used + 12);
+    if (typeof bytes === 'string') buffer.write(bytes, used + HEADER_BYTES, 'latin1');
+    else buffer.set(bytes, used + HEADER_BYTES);
+    used += needed;
+    timer ??= setTimeout(flush, RIPE_AFTER_MS);
+  }
+
+  function grow(needed: number): void {
+    buffer = Buffer.allocUnsafeSlow(Math.max(BATCH_BYTES, needed));
+  }
+
+  function flush(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (used === 0) return;
+    // A batch may wait long in a writer that has trouble: it must not hold more memory than it has bytes.
+    const batch = new Uint8Array(buffer.subarray(0, used));
+    used = 0;
+    onBatch(batch);
+  }
+
+  return { append, flush };
+}
+
+/** Gives out the items of a batch, in order. Their bytes are views of the batch, not copies. */
+export function eachItem(batch: Uint8Array<ArrayBuffer>, visit: (item: Item) => void): void {
+  const bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
+  for (let start = 0; start < bytes.length; ) {
+    const end = start + HEADER_BYTES + bytes.readUInt32BE(start);
+    visit({
+      kind: bytes.readUInt8(start + 4),
+      owner: bytes.readUInt32BE(start + 8),
+      at: bytes.readDoubleBE(start + 12),
+      bytes: bytes.subarray(start + HEADER_BYTES, end),
+    });
+    start = end;
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * Events of the HTTP proxy as items of a batch, and back. On the proxy's thread every microsecond counts, so bodies travel
+ * as they are and plain heads as lines of text; what is rare (edits, trailers, errors) travels as JSON.
+ */
+import type { HttpEvent, HttpRequestEvent, HttpResponseEvent } from '../../protocol/wire/http-event.ts';
+import type { Batcher, Item } from './batch.ts';
+
+/**
+ * Bytes of an exchange that were dropped on their way here, one after another in so many pieces. `exchange`: of whole
+ * exchanges, this one the last of them, that had so many frames.
+ */
+export type HttpLoss = {
+  type: 'lost';
+  exchange: number;
+  at: number;
+  side: 'request' | 'response' | 'exchange';
+  pieces: number;
+  bytes: number;
+};
+
+export type HttpNews = HttpEvent | HttpLoss;
+
+/** What an item's kind says: how to read it. */
+const KIND = {
+  json: 0,
+  requestBody: 1,
+  responseBody: 2,
+  /** The length of the original (u32), the original, what went on. */
+  editedBody: 3,
+  requestHead: 4,
+  requestEnd: 5,
+  responseHead: 6,
+  end: 7,
+} as const;
+
+const LENGTH_BYTES = 4;
+
+const NOTHING = Buffer.alloc(0);
+
+const NONE: readonly string[] = [];
+
+type Append = Batcher['append'];
+
+export function appendNews(append: Append, news: HttpNews): void {
+  const { exchange, at } = news;
+  switch (news.type) {
+    case 'request-body':
+      append(KIND.requestBody, exchange, at, news.bytes);
+      return;
+    case 'response-body':
+      if (news.original === undefined) append(KIND.responseBody, exchange, at, news.bytes);
+      else append(KIND.editedBody, exchange, at, editedBody(news.original, news.bytes));
+      return;
+    case 'request':
+      if (news.edits.length > 0) break;
+      append(KIND.requestHead, exchange, at, requestHead(news));
+      return;
+    case 'request-end':
+      if (!news.isComplete || news.rawTrailers.length > 0) break;
+      append(KIND.requestEnd, exchange, at, NOTHING);
+      return;
+    case 'response':
+      if (news.edits.length > 0) break;
+      append(KIND.responseHead, exchange, at, responseHead(news));
+      return;
+    case 'end':
+      if (news.closedBy !== 'server' || news.error !== null || news.rawTrailers.length > 0) break;
+      append(KIND.end, exchange, at, NOTHING);
+      return;
+  }
+  append(KIND.json, exchange, at, Buffer.from(JSON.stringify(news)));
+}
+
+/** Roughly what the news takes on its way. */
+export function sizeOf(news: HttpNews): number {
+  return 'bytes' in news && typeof news.bytes === 'object' ? news.bytes.length : 1024;
+}
+
+/** Bytes are views of the item's. Equal lists of headers are one and the same list. */
+export type NewsReader = (item: Item) => HttpNews;
+
+export function createNewsReader(): NewsReader {
+  const headersOf = createInterner();
+  return ({ kind, owner: exchange, at, bytes }) => {
+    switch (kind) {
+      case KIND.requestBody:
+        return { type: 'request-body', exchange, at, bytes };
+      case KIND.responseBody:
+        return { type: 'response-body', exchange, at, bytes };
+      case KIND.editedBody: {
+        const end = LENGTH_BYTES + bytes.readUInt32BE(0);
+        const original = bytes.subarray(LENGTH_BYTES, end);
+        return { type: 'response-body', exchange, at, original, bytes: bytes.subarray(end) };
+      }
+      case KIND.requestHead: {
+        const [method = '', path = '', httpVersion = '', clientAddress = '', headers] = cut(bytes, 4);
+        const head = { method, path, httpVersion, clientAddress, rawHeaders: headersOf(headers) };
+        return { type: 'request', exchange, at, ...head, edits: [] };
+      }
+      case KIND.requestEnd:
+        return { type: 'request-end', exchange, at, rawTrailers: NONE, isComplete: true };
+      case KIND.responseHead: {
+        const [status, statusMessage = '', headers] = cut(bytes, 2);
+        const rawHeaders = headersOf(headers);
+        return {
+          type: 'response',
+          exchange,
+          at,
+          status: Number(status),
+          statusMessage,
+          rawHeaders,
+          edits: [],
+        };
+      }
+      case KIND.end: {
+        const how = { closedBy: 'server', error: null, isComplete: true, rawTrailers: NONE } as const;
+        return { type: 'end', exchange, at, ...how };
+      }
+      default:
+        return JSON.parse(bytes.toString()) as HttpNews;
+    }
+  };
+}
+
+/** A head as lines; no part of one can hold a line end. Node gives its parts as Latin-1. */
+function requestHead({ method, path, httpVersion, clientAddress, rawHeaders }: HttpRequestEvent): string {
+  return `${method}\n${path}\n${httpVersion}\n${clientAddress}\n${rawHeaders.join('\n')}`;
+}
+
+function responseHead({ status, statusMessage, rawHeaders }: HttpResponseEvent): string {
+  return `${status}\n${statusMessage}\n${rawHeaders.join('\n')}`;
+}
+
+/** The first `count` lines, and then the rest. */
+function cut(bytes: Buffer, count: number): string[] {
+  const text = bytes.toString('latin1');
+  const parts: string[] = [];
+  let from = 0;
+  for (let i = 0; i < count; i += 1) {
+    const end = text.indexOf('\n', from);
+    parts.push(text.slice(from, end));
+    from = end + 1;
+  }
+  parts.push(text.slice(from));
+  return parts;
+}
+
+const MAX_INTERNED = 1000;
+
+/** Longer ones are rare, and a thousand of them would be much memory. */
+const INTERNED_WITHIN = 4096;
+
+/** Clients and servers say mostly the same over and over. */
+function createInterner(): (text: string | undefined) => readonly string[] {
+  const known = new Map<string, readonly string[]>();
+  return (text) => {
+    if (text === undefined || text === '') return NONE;
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const headers = text.split('\n');
+    if (text.length > INTERNED_WITHIN) return headers;
+    if (known.size >= MAX_INTERNED) known.clear();
+    known.set(text, headers);
+    return headers;
+  };
+}
+
+function editedBody(original: Uint8Array, bytes: Uint8Array): Buffer {
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeUInt32BE(original.length);
+  return Buffer.concat([length, original, bytes]);
+}

@@ -1,0 +1,152 @@
+/**
+ * Recording HTTP, on the proxy's thread: takes what passes and never makes the traffic wait (unless it is told to). What
+ * is on its way to the writer is bounded in bytes; beyond that, bodies and then whole exchanges are dropped and counted.
+ */
+
+import { mediaTypeOf } from '../../protocol/http/exchange.ts';
+import type { HttpEvent } from '../../protocol/wire/http-event.ts';
+import type { SessionEnd } from '../file/columns.ts';
+import { appendNews, type HttpLoss, sizeOf } from './http-items.ts';
+import { type RecorderOptions, startWriter } from './thread.ts';
+
+export type HttpRecorder = {
+  /** Keeps a copy. In strict mode it may return a promise: wait for it before reading on. */
+  append(event: HttpEvent): Promise<void> | undefined;
+  /** Whether the store could be opened. */
+  opened: Promise<boolean>;
+  /** Stores what is on its way, then the end of the sessions that are open. */
+  close(end: SessionEnd): Promise<void>;
+};
+
+/** How often what was dropped is told, where nothing that is kept takes the word along. */
+const TELL_AFTER_MS = 100;
+
+export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
+  const writer = startWriter(options);
+  /** Exchanges that began while there was no room. */
+  const lost = new Map<number, LostExchange>();
+  const untold = createLosses((loss) => appendNews(writer.append, loss));
+  let timer: NodeJS.Timeout | undefined;
+
+  function append(event: HttpEvent): Promise<void> | undefined {
+    if (!options.isStrict && drops(event)) {
+      timer ??= setTimeout(tell, TELL_AFTER_MS);
+      return undefined;
+    }
+    untold.tell(event.exchange);
+    appendNews(writer.append, event);
+    return writer.room();
+  }
+
+  /** The heads of an exchange that was begun are kept, whatever comes: they are few and small. */
+  function drops(event: HttpEvent): boolean {
+    const { exchange, at, type } = event;
+    const whole = lost.get(exchange);
+    if (whole !== undefined) {
+      whole.add(event);
+      if (type !== 'end') return true;
+      lost.delete(exchange);
+      untold.add({ exchange, at, side: 'exchange', pieces: whole.frames, bytes: whole.bytes });
+      return true;
+    }
+    if (!writer.isFull(sizeOf(event))) return false;
+    if (type === 'request') lost.set(exchange, new LostExchange());
+    else if (type === 'request-body' || type === 'response-body') {
+      const side = type === 'request-body' ? 'request' : 'response';
+      untold.add({ exchange, at, side, pieces: 1, bytes: event.bytes.length });
+    } else return false;
+    return true;
+  }
+
+  /** Not while there is no room: what is told of the losses must not be more than what was lost. */
+  function tell(): void {
+    timer = undefined;
+    if (writer.isFull(0)) timer = setTimeout(tell, TELL_AFTER_MS);
+    else untold.tellAll();
+  }
+
+  return {
+    append,
+    opened: writer.opened,
+    close(end) {
+      clearTimeout(timer);
+      untold.tellAll();
+      return writer.close(end);
+    },
+  };
+}
+
+/** What was dropped of HTTP exchanges, added up until the writer is told of it. */
+
+type Lost = Omit<HttpLoss, 'type'>;
+
+export type Losses = {
+  /** More pieces of an exchange, or one more whole exchange. */
+  add(lost: Lost): void;
+  /** Tells what was lost of an exchange; call it before more of that exchange is kept, so that the gap has its place. */
+  tell(exchange: number): void;
+  tellAll(): void;
+};
+
+export function createLosses(onLoss: (loss: HttpLoss) => void): Losses {
+  const byExchange = new Map<number, HttpLoss>();
+  let whole: HttpLoss | undefined;
+
+  function add(lost: Lost): void {
+    const { exchange, side } = lost;
+    if (side === 'exchange') {
+      whole = plus(whole, lost);
+      return;
+    }
+    const before = byExchange.get(exchange);
+    if (before !== undefined && before.side !== side) tell(exchange);
+    byExchange.set(exchange, plus(byExchange.get(exchange), lost));
+  }
+
+  function tell(exchange: number): void {
+    const loss = byExchange.get(exchange);
+    if (loss === undefined) return;
+    byExchange.delete(exchange);
+    onLoss(loss);
+  }
+
+  return {
+    add,
+    tell,
+    tellAll() {
+      for (const exchange of byExchange.keys()) tell(exchange);
+      if (whole !== undefined) onLoss(whole);
+      whole = undefined;
+    },
+  };
+}
+
+function plus(before: HttpLoss | undefined, lost: Lost): HttpLoss {
+  if (before === undefined) return { type: 'lost', ...lost };
+  return { type: 'lost', ...lost, pieces: before.pieces + lost.pieces, bytes: before.bytes + lost.bytes };
+}
+
+/** What an exchange had that was lost from its beginning on: each body is one frame, each piece of a stream one. */
+export class LostExchange {
+  bytes = 0;
+  #frames = 0;
+  #isStream = false;
+  #hasRequest = false;
+  #hasResponse = false;
+
+  /** At least one, so that the loss is seen. */
+  get frames(): number {
+    return Math.max(1, this.#frames);
+  }
+
+  add(event: HttpEvent): void {
+    if (event.type === 'response') this.#isStream = mediaTypeOf(event.rawHeaders) === 'text/event-stream';
+    if (event.type !== 'request-body' && event.type !== 'response-body') return;
+    this.bytes += event.bytes.length;
+    const isRequest = event.type === 'request-body';
+    const isCounted = isRequest ? this.#hasRequest : this.#hasResponse && !this.#isStream;
+    if (!isCounted) this.#frames += 1;
+    if (isRequest) this.#hasRequest = true;
+    else this.#hasResponse = true;
+  }
+}

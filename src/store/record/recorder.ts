@@ -1,0 +1,61 @@
+/**
+ * Recording stdio, on the relay's thread: takes chunks and never makes the traffic wait (unless it is told to). What is
+ * on its way to the writer is bounded in bytes; beyond that, chunks are dropped and counted.
+ */
+import { CHANNELS, type Chunk } from '../../protocol/wire/frame.ts';
+import type { SessionEnd } from '../file/columns.ts';
+import { type RecorderOptions, startWriter } from './thread.ts';
+
+export type Recorder = {
+  /** Keeps a copy of the chunk. In strict mode it may return a promise: wait for it before reading on. */
+  append(chunk: Chunk): Promise<void> | undefined;
+  serverStarted(pid: number): void;
+  /** Whether the client has vanished, as far as it is known who it is. */
+  isClientGone(): boolean;
+  /** Whether the store could be opened. */
+  opened: Promise<boolean>;
+  /** Stores what is on its way, then the session's end. */
+  close(end: SessionEnd): Promise<void>;
+};
+
+const LF = 0x0a;
+
+export function openRecorder(options: RecorderOptions): Recorder {
+  const writer = startWriter(options);
+
+  function append({ channel, at, bytes }: Chunk): Promise<void> | undefined {
+    if (!options.isStrict && writer.isFull(bytes.length)) {
+      drop({ channel, at, bytes });
+      return undefined;
+    }
+    writer.append(CHANNELS.indexOf(channel), 0, at, bytes);
+    return writer.room();
+  }
+
+  function drop({ channel, bytes }: Chunk): void {
+    const endsInsideLine = bytes.at(-1) !== LF;
+    const frames = bytes.reduce((count, byte) => count + (byte === LF ? 1 : 0), endsInsideLine ? 1 : 0);
+    const gap = { channel, loss: { frames, bytes: bytes.length }, endsInsideLine };
+    writer.send({ type: 'gap', gap });
+  }
+
+  return {
+    append,
+    serverStarted: (pid) => writer.send({ type: 'server', pid }),
+    isClientGone() {
+      const pid = writer.clientPid();
+      return pid !== null && !exists(pid);
+    },
+    opened: writer.opened,
+    close: writer.close,
+  };
+}
+
+function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,240 @@
+/** A session that was recorded elsewhere into the store, as a new one. */
+
+import type { HttpExchange } from '../../protocol/http/exchange.ts';
+import type { Channel, Frame } from '../../protocol/wire/frame.ts';
+import type { Basis, EndReason, Loss, SessionEnd, SessionStart, Transport } from '../file/columns.ts';
+import type { Store } from '../file/open.ts';
+import { createLiveSession } from './pending.ts';
+import { removeSession } from './removal.ts';
+import { createHttpWriter, insertSession } from './rows.ts';
+
+/** Few enough for recorders of the same store not to notice. */
+const FRAMES_AT_ONCE = 1000;
+
+const BYTES_AT_ONCE = 4 * 1024 * 1024;
+
+/** A large unfinished payload is stored in parts, as a large frame is. */
+const HELD_PART_BYTES = 1024 * 1024;
+
+/** The beginning of a line, body or event that had not ended when its recorder was gone. */
+export type ImportedRest = { channel: Channel; at: number; bytes: Buffer; exchange: number | null };
+
+export type SessionImport = {
+  add(frame: Frame): void;
+  /** The exchange is whole: nothing more is known of it. Its heads are as they were stored, masked already. */
+  addExchange(exchange: HttpExchange): void;
+  hasExchange(number: number): boolean;
+  addRest(rest: ImportedRest): void;
+  /** Frames that its recorder has lost, besides those of `loss`. */
+  lose(frames: number): void;
+  /** Frames so far. */
+  count(): number;
+  /** Stores what is left, and how the session ended; null: nobody knows. Gives its number and its public id. */
+  finish(end: SessionEnd | null): { number: number; id: string };
+  /** Removes what is stored of it. */
+  discard(): void;
+};
+
+/** A small session is stored in one transaction, a larger one in several: until `finish` it looks like one being recorded. */
+export function beginImport(store: Store, start: SessionStart, loss: Loss): SessionImport {
+  // As for a recorder: parts of a frame go in before the frame itself.
+  store.pragma('foreign_keys = OFF');
+  const writer = createHttpWriter(store, null);
+  const live = createLiveSession(0, start.at, () => {});
+  const { basis, transport } = start;
+  live.change({ basis, transport });
+  live.lose(loss.frames, loss.bytes);
+  const exchanges = store.prepare<[number, number], number>(
+    'SELECT 1 FROM http_exchange WHERE session = ? AND number = ?',
+  );
+  const rests: ImportedRest[] = [];
+  const waitingExchanges = new Set<number>();
+  let session: { number: number; id: string } | null = null;
+  let waitingBytes = 0;
+
+  const flush = store.transaction((end: SessionEnd | null) => {
+    const stored = session ?? insertImported(store, start);
+    if (end !== null) live.change({ end });
+    writer.write(stored.number, live);
+    for (const rest of rests) insertRest(store, stored.number, rest);
+    if (end !== null) setEnd(store, stored.number, end);
+    return stored;
+  }).immediate;
+
+  function flushIfMany(bytes: number): void {
+    waitingBytes += bytes;
+    if (live.frames().length + live.changed().size + rests.length < FRAMES_AT_ONCE) {
+      if (waitingBytes < BYTES_AT_ONCE) return;
+    }
+    flushNow(null);
+  }
+
+  function flushNow(end: SessionEnd | null): { number: number; id: string } {
+    session = flush(end);
+    live.confirm();
+    waitingExchanges.clear();
+    rests.length = 0;
+    waitingBytes = 0;
+    return session;
+  }
+
+  return {
+    add(frame) {
+      live.add(frame, false);
+      flushIfMany(frame.payload.length + (frame.http?.original?.length ?? 0));
+    },
+    addExchange(exchange) {
+      live.touch(exchange);
+      waitingExchanges.add(exchange.number);
+      flushIfMany(0);
+    },
+    hasExchange(number) {
+      if (waitingExchanges.has(number)) return true;
+      return session !== null && exchanges.get(session.number, number) !== undefined;
+    },
+    addRest(rest) {
+      rests.push(rest);
+      flushIfMany(rest.bytes.length);
+    },
+    lose: (frames) => live.lose(frames, 0),
+    count: live.lastSeq,
+    finish: flushNow,
+    discard() {
+      if (session !== null) removeSession(store, session.number);
+    },
+  };
+}
+
+/** What was recorded long ago is new in this store: limits of age count from the import. */
+function insertImported(store: Store, start: SessionStart): { number: number; id: string } {
+  const stored = insertSession(store, start);
+  store.prepare('UPDATE session SET imported_at = ? WHERE number = ?').run(Date.now() * 1000, stored.number);
+  return stored;
+}
+
+function insertRest(store: Store, session: number, { channel, at, bytes, exchange }: ImportedRest): void {
+  const insert = store.prepare(
+    'INSERT INTO unfinished (session, channel, part, at, bytes, http) VALUES (?, ?, ?, ?, ?, ?)',
+  );
+  for (let part = 0; part === 0 || part * HELD_PART_BYTES < bytes.length; part += 1) {
+    const piece = bytes.subarray(part * HELD_PART_BYTES, (part + 1) * HELD_PART_BYTES);
+    insert.run(session, channel, part, at, piece, exchange);
+  }
+}
+
+function setEnd(store: Store, session: number, end: SessionEnd): void {
+  const { exitCode, signal, clientClosedAt, serverClosedAt } = end;
+  store
+    .prepare(
+      'UPDATE session SET exit_code = ?, signal = ?, client_closed_at = ?, server_closed_at = ? WHERE number = ?',
+    )
+    .run(exitCode, signal, clientClosedAt, serverClosedAt, session);
+}
+
+/**
+ * More frames for a session that is stored: behind its last one, as a block of their own, whole or not at all. How it
+ * began and ended stays as it was. Its index is behind afterwards; who is done with adding calls `reindexSession`, and if
+ * nobody does, the next reader that needs the index.
+ */
+
+/** HTTP exchanges count from 1 within the block, and so do the frames that `endedAfter` counts. */
+export type Block = { frames: readonly Frame[]; exchanges: readonly HttpExchange[] };
+
+/** What blocks are added to. */
+export type Tape = {
+  /** Throws where it cannot be stored. */
+  add(block: Block): void;
+  /** Settles when everything is where it is to be. `at`: when it ended. Rejects with `TapedeckError` or SQLite's errors. */
+  finish(at: number): Promise<void>;
+  /** Leaves a recording that was to be replaced as it was. */
+  discard(): Promise<void>;
+};
+
+export type SessionAppend = {
+  /** `exchangesBefore`: so many have numbers elsewhere; else as many as are stored. Throws SQLite's errors. */
+  add(block: Block, exchangesBefore?: number): void;
+};
+
+type State = {
+  basis: Basis;
+  transport: Transport;
+  endedAt: number | null;
+  endReason: EndReason | null;
+  dropped: number;
+  droppedBytes: number;
+  lastSeq: number;
+  lastExchange: number;
+};
+
+/** Several processes may add to one session at once: each block gets the numbers that are free when it is stored. */
+export function appendTo(store: Store, session: number): SessionAppend {
+  // As for a recorder: parts of a frame go in before the frame itself.
+  store.pragma('foreign_keys = OFF');
+  // What is added was redacted before.
+  const writer = createHttpWriter(store, null);
+  const select = store.prepare<[number], State>(
+    `SELECT basis, transport, ended_at AS endedAt, end_reason AS endReason, dropped, dropped_bytes AS droppedBytes,
+       (SELECT ifnull(max(seq), 0) FROM frame WHERE session = number) AS lastSeq,
+       (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS lastExchange
+     FROM session WHERE number = ?`,
+  );
+
+  function write({ frames, exchanges }: Block, exchangesBefore: number | undefined): void {
+    const state = select.get(session);
+    if (state === undefined) throw new Error('the session is not in the store any more');
+    const { basis, transport, endedAt, endReason, lastSeq, lastExchange } = state;
+    const before = Math.max(exchangesBefore ?? 0, lastExchange);
+    const live = createLiveSession(session, 0, () => {}, lastSeq);
+    const end = endedAt === null || endReason === null ? null : { at: endedAt, reason: endReason };
+    live.change({ basis, transport, end });
+    live.lose(state.dropped, state.droppedBytes);
+    for (const exchange of exchanges) {
+      const endedAfter = exchange.endedAfter === null ? null : exchange.endedAfter + lastSeq;
+      live.touch({ ...exchange, number: exchange.number + before, endedAfter });
+    }
+    for (const frame of frames) {
+      const { http } = frame;
+      live.add(
+        http === null ? frame : { ...frame, http: { ...http, exchange: http.exchange + before } },
+        false,
+      );
+    }
+    writer.write(session, live);
+  }
+  const add = store.transaction(write).immediate;
+
+  return { add: (block, exchangesBefore) => add(block, exchangesBefore) };
+}
+
+/** It ends because we do: its client and its server are not the ones that it knows. */
+export function endSession(store: Store, session: number, at: number): void {
+  const end = store.prepare("UPDATE session SET ended_at = ?, end_reason = 'stopped' WHERE number = ?");
+  end.run(at, session);
+}
+
+/** Of a session by HTTP that was made here the era is known once it is indexed: 2026-07-28 has no session ids. */
+export function settleBasis(store: Store, session: number): void {
+  store
+    .prepare(
+      "UPDATE session SET basis = 'stateless' WHERE number = ? AND transport = 'http' AND era = 'modern'",
+    )
+    .run(session);
+}
+
+/** The new session takes the old one's place, with its id, its name and its labels; then the old one is removed. */
+export function replaceSession(store: Store, old: number, now: number): void {
+  const swap = store.transaction(() => {
+    const row = store
+      .prepare<[number], { id: string; name: string | null }>('SELECT id, name FROM session WHERE number = ?')
+      .get(old);
+    if (row === undefined) return;
+    const freed = store.prepare<[number], string>('SELECT id FROM session WHERE number = ?').pluck().get(now);
+    const rename = store.prepare('UPDATE session SET id = ?, name = ? WHERE number = ?');
+    rename.run(`${freed}-old`, null, old);
+    rename.run(row.id, row.name, now);
+    rename.run(freed, null, old);
+    store.prepare('UPDATE OR REPLACE label SET session = ? WHERE session = ?').run(now, old);
+  }).immediate;
+  swap();
+  removeSession(store, old);
+}

@@ -1,0 +1,203 @@
+/**
+ * The index of messages, made from stored frames: the same way while a session is recorded, after a recorder was
+ * killed, and when a better parser rebuilds it. It may lag behind the frames; `session.indexed` says how far it is.
+ */
+
+import { TapedeckError } from '../../errors.ts';
+import { createConversation, type Facts, type IndexedMessage } from '../../protocol/message/conversation.ts';
+import type { Frame } from '../../protocol/wire/frame.ts';
+import { pause, type Store } from '../file/open.ts';
+import { prepareFramesAfter } from '../read/frames.ts';
+import { type ClosedExchange, closedExchanges } from '../read/http.ts';
+
+export type Indexer = {
+  /** Frames that were stored just now: while they are at hand they need not be read back. Kept until they are indexed. */
+  remember(frames: readonly Frame[], firstSeq: number): void;
+  /** Says how an HTTP exchange ended, if not with answers. Exchanges come in the order in which they ended. */
+  close(closed: ClosedExchange): void;
+  /** Whether an error left it with more than is stored: it cannot go on, and must be restarted. */
+  isSpoiled(): boolean;
+  /** Indexes what is not indexed yet, for about `maxMs` milliseconds, in one transaction. True: nothing is left. */
+  advance(maxMs: number): boolean;
+};
+
+/** Frames read at once: few enough that even large ones fit into memory together. */
+const FRAMES_AT_ONCE = 64;
+
+/** Continues a session's index. The session must not be indexed at all yet, or only by this same indexer. */
+export function createIndexer(store: Store, session: number): Indexer {
+  const conversation = createConversation();
+  const framesAfter = prepareFramesAfter(store, session, FRAMES_AT_ONCE);
+  const insert = prepareMessageInsert(store, session);
+  const update = prepareFactsUpdate(store, session);
+  const setOutcome = store.prepare(
+    `UPDATE message SET outcome = ? WHERE session = ${session} AND seq = ? AND n = ?`,
+  );
+  let isSpoiled = false;
+  let indexed = 0;
+  const closed: ClosedExchange[] = [];
+  /** How many of them are concluded. */
+  let concluded = 0;
+  let recent: { frames: readonly Frame[]; firstSeq: number } = { frames: [], firstSeq: 1 };
+
+  function nextFrames(after: number): readonly NumberedFrame[] {
+    const from = after + 1 - recent.firstSeq;
+    if (from < 0 || from >= recent.frames.length) return framesAfter(after);
+    const some = recent.frames.slice(from, from + FRAMES_AT_ONCE);
+    return some.map((frame, i) => ({ ...frame, seq: after + 1 + i }));
+  }
+
+  function indexSome(maxMs: number): { upTo: number; isDone: boolean } {
+    const deadline = performance.now() + maxMs;
+    let upTo = indexed;
+    // Taken back once the transaction is through.
+    isSpoiled = true;
+    for (;;) {
+      const frames = nextFrames(upTo);
+      for (const frame of frames) {
+        concludeUpTo(frame.seq - 1);
+        for (const message of conversation.add(frame, frame.seq)) insert(message);
+        upTo = frame.seq;
+      }
+      const isDone = frames.length === 0;
+      if (!isDone && performance.now() < deadline) continue;
+      if (isDone) concludeUpTo(upTo);
+      if (upTo > indexed || concluded > 0) update(conversation.facts(), upTo);
+      return { upTo, isDone };
+    }
+  }
+  const advance = store.transaction(indexSome).immediate;
+
+  function concludeUpTo(seq: number): void {
+    for (let next = closed[concluded]; next !== undefined && next.after <= seq; next = closed[concluded]) {
+      concluded += 1;
+      for (const { place, outcome } of conversation.close(next.number, next.how))
+        setOutcome.run(outcome, place.seq, place.n);
+    }
+  }
+
+  return {
+    remember(frames, firstSeq) {
+      if (frames.length > 0) recent = { frames, firstSeq };
+    },
+    close: (exchange) => void closed.push(exchange),
+    isSpoiled: () => isSpoiled,
+    advance(maxMs) {
+      const { upTo, isDone } = advance(maxMs);
+      isSpoiled = false;
+      indexed = upTo;
+      closed.splice(0, concluded);
+      concluded = 0;
+      if (isDone) recent = { frames: [], firstSeq: 1 };
+      return isDone;
+    },
+  };
+}
+
+type NumberedFrame = Frame & { seq: number };
+
+/** So long a rebuild may keep recorders waiting for the store; then it leaves them half as much time. */
+const SLICE_MS = 50;
+
+/**
+ * Rebuilds a session's index from nothing. Stopped halfway, it leaves the session as one whose index is behind. `onSlice` is
+ * called again and again while that lasts.
+ */
+export function reindexSession(store: Store, session: number, onSlice: () => void = () => {}): void {
+  const indexer = restartIndexer(store, session, onSlice);
+  while (!indexer.advance(SLICE_MS)) {
+    onSlice();
+    pause(SLICE_MS / 2);
+  }
+}
+
+/** Forgets a session's index, and begins it anew. */
+export function restartIndexer(store: Store, session: number, onSlice: () => void = () => {}): Indexer {
+  forgetIndex(store, session, onSlice);
+  const indexer = createIndexer(store, session);
+  for (const exchange of closedExchanges(store, session)) indexer.close(exchange);
+  return indexer;
+}
+
+const MESSAGES_AT_ONCE = 2048;
+
+/** Takes the messages of a session away, in short transactions: from the first on, the session's index is behind. */
+export function forgetIndex(store: Store, session: number, onSlice: () => void): void {
+  const setBehind = store.prepare('UPDATE session SET indexed = 0 WHERE number = ?');
+  const remove = store.prepare(`DELETE FROM message WHERE session = ? LIMIT ${MESSAGES_AT_ONCE}`);
+  const forgetSome = store.transaction(() => {
+    setBehind.run(session);
+    return remove.run(session).changes;
+  }).immediate;
+  for (let began = performance.now(); forgetSome() === MESSAGES_AT_ONCE; began = performance.now()) {
+    onSlice();
+    pause((performance.now() - began) / 2);
+  }
+}
+
+/** Replaces, because two readers may complete the same index at once. */
+function prepareMessageInsert(store: Store, session: number): (indexed: IndexedMessage) => void {
+  const insert = store.prepare(
+    `INSERT OR REPLACE INTO message (session, seq, n, kind, id_type, id, method, canonical, target, task, relation, to_seq, to_n,
+       latency, outcome, error_code, problem)
+     VALUES (${session}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  return ({ seq, n, message, correlation }) => {
+    const id = 'id' in message ? message.id : null;
+    const { relation, to, latency, outcome } = correlation;
+    insert.run(
+      seq,
+      n,
+      message.kind,
+      id?.type ?? null,
+      id?.text ?? null,
+      'method' in message ? message.method : null,
+      'canonical' in message ? message.canonical : null,
+      message.details.target,
+      message.details.taskId,
+      relation,
+      to?.seq ?? null,
+      to?.n ?? null,
+      latency,
+      outcome,
+      message.kind === 'error' ? message.code : null,
+      problemOf(message, correlation),
+    );
+  };
+}
+
+/** The codes of everything wrong with a message, the gravest first, joined by a comma; null when all is well. */
+function problemOf(
+  message: IndexedMessage['message'],
+  correlation: IndexedMessage['correlation'],
+): string | null {
+  if (message.kind !== 'invalid' && message.remarks.length === 0 && correlation.remark === null) return null;
+  const codes: string[] = message.kind === 'invalid' ? [message.reason] : [];
+  codes.push(...message.remarks);
+  if (correlation.remark !== null) codes.push(correlation.remark);
+  return codes.join(',');
+}
+
+function prepareFactsUpdate(store: Store, session: number): (facts: Facts, indexed: number) => void {
+  const update = store.prepare(
+    `UPDATE session SET indexed = ?, era = ?, protocol_version = ?, client_name = ?, client_version = ?,
+       server_name = ?, server_version = ?, exchanges = ?, errors = ?, unanswered = ? WHERE number = ${session}`,
+  );
+  return ({ era, protocolVersion, client, server, exchanges, errors, unanswered }, indexed) => {
+    const { changes } = update.run(
+      indexed,
+      era,
+      protocolVersion,
+      client?.name ?? null,
+      client?.version ?? null,
+      server?.name ?? null,
+      server?.version ?? null,
+      exchanges,
+      errors,
+      unanswered,
+    );
+    // Its messages would be left over, and become those of a later session.
+    if (changes === 0)
+      throw new TapedeckError('not-found', `session ${session} was removed while it was indexed`);
+  };
+}

@@ -1,0 +1,161 @@
+/** Redaction on the way into the store: of frames, and of what a session's row says. */
+
+import { redactArgv } from '../../protocol/redact/argv.ts';
+import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import {
+  createMetaRedactor,
+  createRedactor,
+  type Redacted,
+  type Redactor,
+} from '../../protocol/redact/redactor.ts';
+import { commandLine } from '../../protocol/text.ts';
+import type { Frame, StdioChannel } from '../../protocol/wire/frame.ts';
+import type { SessionRedaction, SessionStart } from '../file/columns.ts';
+import type { Store } from '../file/open.ts';
+import { createDigest, keyFingerprint } from '../file/secret.ts';
+
+class NoKey extends Error {
+  override name = 'NoKey';
+}
+
+export type StoreRedactor = {
+  redactor: Redactor;
+  /** For what the session's row says: what people called it, and the command, are no payloads. */
+  row: Redactor;
+  open(store: Store): void;
+};
+
+/** Makes a redactor that can be asked for signs at once, and for placeholders once it has been given a store. */
+export function createStoreRedactor(profile: RedactionProfile): StoreRedactor {
+  let digest = (_secret: string): string => {
+    throw new NoKey('there is no store yet, and so no key for placeholders');
+  };
+  const row = createRedactor(profile, (secret) => digest(secret));
+  return {
+    redactor: profile.capture === 'meta' ? createMetaRedactor((secret) => digest(secret)) : row,
+    row,
+    open(store) {
+      digest = createDigest(store);
+    },
+  };
+}
+
+export function redactionColumn(store: Store, profile: RedactionProfile | null): string | null {
+  if (profile === null) return null;
+  const { without, rules, paths } = profile;
+  const key = keyFingerprint(store) ?? '';
+  const capture = profile.capture === undefined ? {} : { capture: profile.capture };
+  return JSON.stringify({ key, without, rules, paths, ...capture } satisfies SessionRedaction);
+}
+
+export function redactStart<T extends Pick<SessionStart, 'name' | 'labels' | 'target' | 'command' | 'cwd'>>(
+  start: T,
+  redactor: Redactor,
+): T {
+  const { name, labels, target, command, cwd } = start;
+  const argv = command && redactArgv(command, redactor);
+  return {
+    ...start,
+    name: name && redactor.text(name),
+    labels: labels.map(([key, value]) => [key, redactor.text(value)] as const),
+    target: argv === null ? redactor.url(target) : commandLine(argv),
+    command: argv,
+    cwd: cwd && redactor.text(cwd),
+  };
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/** An RSA key of 16,384 bits has about 200. */
+const MAX_KEY_LINES = 256;
+
+const MAX_KEY_LINE = 1024;
+
+const KEY_BEGIN = /-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----(?!.*-----END )/;
+
+const KEY_END = /-----END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY/;
+
+const OPEN_BRACE = 0x7b;
+
+/** Base64 or a header of the key, at the end of a line that a logger may have put something before. */
+const KEY_LINE =
+  /^\s*$|[A-Za-z0-9+/=]{16,}\s*$|^(?:\S+\s+)?[A-Za-z0-9+/=]{4,}\s*$|(?:Proc-Type|DEK-Info|Version|Comment): |-----END /;
+
+/** By channel, how many more lines of a private key there may be. */
+export type KeyLines = Map<string, number>;
+
+/** Lines of stdio, in their order: a private key may take many of them. `keyLines` is the state between two lines. */
+export function createLineRedactor(
+  redactor: Redactor,
+  keyLines: KeyLines = new Map(),
+): (frame: Frame) => Frame {
+  function goOnInKey(frame: Frame, left: number): Frame {
+    const text = frame.payload.toString('latin1');
+    keyLines.set(frame.channel, KEY_END.test(text) ? 0 : left - 1);
+    const payload = Buffer.from(redactor.placeholder('private-key', text));
+    return { ...frame, payload, redacted: ['private-key'] };
+  }
+
+  return orWithoutBytes((frame) => {
+    const left = keyLines.get(frame.channel as StdioChannel) ?? 0;
+    if (left > 0 && frame.payload.length > 0 && isKeyLine(frame.payload)) return goOnInKey(frame, left);
+    if (left > 0 && frame.payload.length > 0) keyLines.set(frame.channel, 0);
+    const found = redactor.payload(frame.payload, false, frame.truncated || frame.lineEnd === '');
+    if (found === null) return frame;
+    const opensKey = found.rules.includes('private-key') && frame.payload[0] !== OPEN_BRACE;
+    if (opensKey && KEY_BEGIN.test(frame.payload.toString('latin1')))
+      keyLines.set(frame.channel, MAX_KEY_LINES);
+    return withRedacted(frame, found);
+  });
+}
+
+/** A message is no line of a key, and neither is prose. */
+function isKeyLine(payload: Buffer): boolean {
+  return payload[0] !== OPEN_BRACE && KEY_LINE.test(payload.toString('latin1', 0, MAX_KEY_LINE));
+}
+
+/** A fault in redaction costs the frame that it happened at, which is then not stored in the clear. */
+function orWithoutBytes(redact: (frame: Frame) => Frame): (frame: Frame) => Frame {
+  return (frame) => {
+    try {
+      return redact(frame);
+    } catch (error) {
+      if (error instanceof NoKey) throw error;
+      const http = frame.http && { ...frame.http, sha256: null, original: null };
+      return { ...frame, payload: EMPTY, truncated: true, http, redacted: ['fault'] };
+    }
+  };
+}
+
+/** A body or an event. */
+export function redactHttpFrame(frame: Frame, redactor: Redactor): Frame {
+  return orWithoutBytes((one) => redactBodyOrEvent(one, redactor))(frame);
+}
+
+function redactBodyOrEvent(frame: Frame, redactor: Redactor): Frame {
+  const { payload, http, part, channel, truncated } = frame;
+  if (http === null) return frame;
+  const isCut = truncated || http.marks.includes('incomplete');
+  const redact = (bytes: Buffer): Redacted | null => {
+    if (channel === 'sse') return redactor.event(bytes, isCut);
+    return redactor.payload(bytes, part === 'foreign-body', isCut);
+  };
+  if (http.marks.includes('undecoded') && redactor.isOn('undecoded')) return withoutBytes(frame, http);
+  const original = http.original && redact(http.original);
+  // A hash of what was cut off, and never searched, could be tried with guesses.
+  const bare = { ...frame, http: { ...http, sha256: null, original: original?.payload ?? http.original } };
+  const found = redact(payload);
+  const rules = [...new Set([...(found?.rules ?? []), ...(original?.rules ?? [])])];
+  if (rules.length === 0) return http.sha256 === null ? frame : bare;
+  return { ...bare, payload: found?.payload ?? payload, redacted: rules };
+}
+
+/** Nobody could look into them. */
+function withoutBytes(frame: Frame, http: NonNullable<Frame['http']>): Frame {
+  const bare = { ...http, sha256: null, original: null };
+  return { ...frame, payload: EMPTY, truncated: true, http: bare, redacted: ['undecoded'] };
+}
+
+function withRedacted(frame: Frame, { payload, rules }: Redacted): Frame {
+  return { ...frame, payload, redacted: rules };
+}

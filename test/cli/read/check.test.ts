@@ -1,0 +1,140 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Log } from 'sarif';
+import { expect, test } from 'vitest';
+import { RULE_IDS } from '../../../src/inspect/check/rules.ts';
+import { ROOT, record, tapedeck, tempFolder, tempStore } from '../../support/tapedeck.ts';
+
+const STDIO = join(ROOT, 'recordings/everything-stdio.ndjson');
+
+/** A session with faults of both sides: ids, pollution, an answer that nobody asked for. */
+async function recordFaulty(): Promise<string> {
+  const db = tempStore();
+  const { child, ended } = record(db, ['garbage-stdout.js'], ['--name', 'faulty']);
+  child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping","\\u001b[31m":1}\n');
+  child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"rpc.x"}\n');
+  await ended;
+  return db;
+}
+
+async function check(...args: string[]) {
+  const { code, stdout, stderr } = await tapedeck(['check', ...args]).ended;
+  return { code, stderr, text: stdout.toString() };
+}
+
+test('faults are told by rule, the gravest first, each with its place and whose it is', async () => {
+  const { code, text } = await check('--db', await recordFaulty());
+  expect(code).toBe(1);
+  expect(text).toMatch(/^faulty \d+ frames, \d+ rules$/m);
+  expect(text).toMatch(/^error {2}stdout-pollution/m);
+  expect(text).toMatch(/^ {2}#\d+ server: expected a message, saw text that is not JSON$/m);
+  expect(text).toMatch(/^ {2}https:\/\/modelcontextprotocol\.io\/specification\//m);
+  expect(text.indexOf('\nwarning')).toBeGreaterThan(text.lastIndexOf('\nerror'));
+  expect(text.trimEnd().split('\n').at(-1)).toMatch(/^\d+ errors, \d+ warnings?$/);
+});
+
+test('recorded text reaches the terminal escaped', async () => {
+  const { text } = await check('--db', await recordFaulty());
+  expect(text).toContain('extra-member');
+  expect(text).toContain('\\x1b[31m');
+  expect(text).not.toContain('\u001b');
+});
+
+test('a severity draws the line for what is told and for the exit code', async () => {
+  const { code, text } = await check(STDIO);
+  expect(code).toBe(1);
+  expect(text).toContain('warning  tool-arguments');
+  expect(text.trimEnd().split('\n').at(-1)).toBe('1 warning');
+  expect(await check(STDIO, '--severity', 'error')).toMatchObject({ code: 0, stderr: '' });
+  expect((await check(STDIO, '--severity', 'error')).text.trimEnd().split('\n').at(-1)).toBe(
+    'Nothing found.',
+  );
+  expect(await check(STDIO, '--skip', 'tool-arguments')).toMatchObject({ code: 0 });
+});
+
+test('--json gives one finding a line', async () => {
+  const { code, text } = await check(STDIO, '--json');
+  expect(code).toBe(1);
+  expect(
+    text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toEqual([
+    {
+      session: expect.any(String),
+      rule: 'tool-arguments',
+      severity: 'warning',
+      side: 'client',
+      seq: 13,
+      n: 0,
+      http: null,
+      expected: 'arguments that fit the `inputSchema` of "get-sum"',
+      seen: "the whole must have required property 'b'",
+      url: 'https://modelcontextprotocol.io/specification/2026-07-28/server/tools',
+    },
+  ]);
+});
+
+test('SARIF and JUnit hold the findings of all sessions that were checked', async () => {
+  const folder = tempFolder();
+  const [sarif, junit] = [join(folder, 'check.sarif'), join(folder, 'check.xml')];
+  const { code } = await check(STDIO, STDIO, '--sarif', sarif, '--junit', junit);
+  expect(code).toBe(1);
+  const log = JSON.parse(readFileSync(sarif, 'utf8')) as Log;
+  expect(log.version).toBe('2.1.0');
+  const [run] = log.runs;
+  expect(
+    run?.results?.map(({ ruleId, level, ruleIndex }) => [
+      ruleId,
+      level,
+      run.tool.driver.rules?.[ruleIndex ?? -1]?.id,
+    ]),
+  ).toEqual([
+    ['tool-arguments', 'warning', 'tool-arguments'],
+    ['tool-arguments', 'warning', 'tool-arguments'],
+  ]);
+  const xml = readFileSync(junit, 'utf8');
+  expect(xml.match(/<testsuite /g)).toHaveLength(2);
+  expect(xml.match(/<failure /g)).toHaveLength(2);
+  expect(xml).toMatch(/<testsuite name="[^"]+" tests="\d+" failures="1" errors="0" skipped="0" /);
+  expect(xml.match(/<testcase /g)).toHaveLength(2 * RULE_IDS.length);
+});
+
+test('the rules can be listed', async () => {
+  const { code, text } = await check('--rules');
+  expect(code).toBe(0);
+  expect(text).toMatch(/^error {3}id-null {18}An id is never null\.$/m);
+  expect(text).toMatch(/^error {3}id-reused .* \(first to 2025-11-25\)$/m);
+});
+
+test('a rule or a recording that does not exist is refused', async () => {
+  expect(await check(STDIO, '--skip', 'id-nul')).toMatchObject({ code: 2, text: '' });
+  const broken = join(tempFolder(), 'a.ndjson');
+  writeFileSync(broken, '{"tapedeck":1');
+  const { code, stderr } = await check(broken);
+  expect(code).toBe(2);
+  expect(stderr).toContain('line 1');
+});
+
+test('a server of the 2026-07-28 era that runs on after the end of its input is told of', async () => {
+  const [header = ''] = readFileSync(STDIO, 'utf8').split('\n', 1);
+  const meta =
+    '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}';
+  const frames = [
+    `{"ms":1,"channel":"stdin","message":{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{${meta}}}}}`,
+    '{"ms":1,"channel":"stdout","message":{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}}',
+  ];
+  const seen = async (endedAt: string) => {
+    const file = join(tempFolder(), 'modern.ndjson');
+    const session = header.replace(/"endedAt":"[^"]*"/, `"endedAt":"${endedAt}"`);
+    writeFileSync(file, [session, ...frames, ''].join('\n'));
+    return (await check(file, '--json')).text;
+  };
+  expect(await seen('2026-11-21T05:02:36.379346Z')).toBe('');
+  expect(JSON.parse(await seen('2026-11-21T05:02:40.379346Z'))).toMatchObject({
+    rule: 'exit-late',
+    seq: null,
+    seen: 'one after 5.0 s',
+  });
+});

@@ -1,0 +1,284 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { FIELDS, type FieldName, OPERATORS_OF } from '../../../src/inspect/filter/fields.ts';
+import { parseFilter } from '../../../src/inspect/filter/filter.ts';
+import { eachSessionWith, holds, selectFrames } from '../../../src/inspect/filter/sql.ts';
+import { openStore, type Store } from '../../../src/store/file/open.ts';
+import { eachFrame } from '../../../src/store/read/frames.ts';
+import { eachSession, findSession } from '../../../src/store/read/sessions.ts';
+import { rowsOf } from '../../support/filter-rows.ts';
+import { ROOT, tempStore } from '../../support/tapedeck.ts';
+import { importText } from '../../support/text-recording.ts';
+
+const NOW = 1_800_000_000_000_000;
+const STARTED = NOW - 3_600_000_000;
+
+/** The frames that a filter selects by SQL, and those for which it holds in memory. */
+function bothWays(store: Store, filter: string): { bySql: string[]; inMemory: string[] } {
+  const parsed = parseFilter(filter, NOW);
+  const only = selectFrames(store, parsed);
+  const sessions = [...eachSession(store)];
+  const bySql = sessions.flatMap((session) =>
+    [...eachFrame(store, session, only)].map(({ seq }) => `${session.id} ${seq}`),
+  );
+  const inMemory = sessions.flatMap((session) => {
+    const held = rowsOf(store, session).filter(({ row }) => holds(parsed, row));
+    return [...new Set(held.map(({ seq }) => `${session.id} ${seq}`))];
+  });
+  return { bySql, inMemory };
+}
+
+const VALUES: Record<FieldName, readonly string[]> = {
+  method: ['tools/call', 'ping', 'notifications/progress', 'nope', '/^tools/', 'call'],
+  tool: ['echo', 'get_sum', 'e', '/^e/', '""'],
+  prompt: ['greet', '/.*/'],
+  resource: ['"file:///a b"', '/a/'],
+  status: ['ok', 'tool-error', 'error', 'cancelled', 'unanswered', 'input-required'],
+  kind: ['request', 'notification', 'result', 'error', 'invalid'],
+  id: ['1', '2', '"a"', '/[0-9]/'],
+  dir: ['client', 'server-to-client'],
+  channel: ['stdin', 'stdout', 'stderr', 'sse'],
+  dur: ['1ms', '3ms', '0.5s'],
+  size: ['40', '90', '1kb'],
+  code: ['-32601', '7', '0'],
+  http: ['200', '404'],
+  problem: ['json', '/not/'],
+  text: ['Straße', '"ΟΔΌΣ"', '/w(ä|a)rm/i', 'jsonrpc', 'STRASSE'],
+  since: ['"59m ago"', '2027-01-15', '1h', '59m57s'],
+  until: ['"59m ago"', '2h', 'now', '59m57s'],
+  session: ['latest', 'abc', '/^0/', 'one'],
+  name: ['one', 'n', '/o/'],
+  label: ['team=a=b', 'team', '/^t/'],
+  client: ['"tester 1.0"', 'tester'],
+  server: ['/./'],
+  transport: ['stdio', 'http'],
+};
+
+const word = fc.constantFrom('warm', 'straße', '"two words"', "'dur>1'");
+const term = fc.oneof(
+  word,
+  fc.constantFrom(...(Object.keys(FIELDS) as FieldName[])).chain((field) =>
+    fc
+      .record({
+        operator: fc.constantFrom(...OPERATORS_OF[FIELDS[field].type]),
+        value: fc.constantFrom(...VALUES[field]),
+      })
+      .map(({ operator, value }) => {
+        const isPattern = operator.endsWith('~');
+        return `${field}${operator}${value.startsWith('/') && !isPattern ? `"${value}"` : value}`;
+      }),
+  ),
+);
+const { filter } = fc.letrec<{ filter: string }>((tie) => ({
+  filter: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    term,
+    fc.tuple(tie('filter'), tie('filter')).map(([a, b]) => `(${a} ${b})`),
+    fc.tuple(tie('filter'), tie('filter')).map(([a, b]) => `(${a} or ${b})`),
+    tie('filter').map((inner) => `not ${inner}`),
+  ),
+}));
+// "number" and "choice" values are checked while a filter is read: these would be refused.
+const readable = filter.filter((text) => {
+  try {
+    parseFilter(text, NOW);
+    return true;
+  } catch {
+    return false;
+  }
+});
+
+const texts = fc.constantFrom('warm', 'Wärm', 'STRASSE straße', 'ὁδός ΟΔΌΣ', 'two  words', 'dur>1', '');
+const id = fc.constantFrom<string | number>(1, 2, 'a', '1');
+const method = fc.oneof(
+  texts.map((text) => ({
+    method: 'tools/call',
+    params: { name: 'echo', arguments: { text }, _meta: { progressToken: 1 } },
+  })),
+  fc.constant({ method: 'tools/call', params: { name: 'get_sum', _meta: { progressToken: 1 } } }),
+  fc.constant({ method: 'prompts/get', params: { name: 'greet' } }),
+  fc.constant({ method: 'resources/read', params: { uri: 'file:///a b' } }),
+  fc.constant({ method: 'ping' }),
+);
+const answer = fc.constantFrom(
+  { result: {} },
+  { result: { content: [], isError: true } },
+  { error: { code: -32601, message: 'no' } },
+  { error: { code: 7, message: 'no' } },
+);
+const message = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ id, method }).map((m) => ({ id: m.id, ...m.method })) },
+  { weight: 4, arbitrary: fc.record({ id, answer }).map((m) => ({ id: m.id, ...m.answer })) },
+  {
+    weight: 3,
+    arbitrary: fc.constant({ method: 'notifications/progress', params: { progressToken: 1, progress: 1 } }),
+  },
+  id.map((requestId) => ({ method: 'notifications/cancelled', params: { requestId } })),
+  fc.constant({ method: 'resources/updated', params: { uri: 'file:///a b' } }),
+  fc.constant({ id: null, method: 'ping' }),
+);
+const content = fc.oneof(
+  { weight: 6, arbitrary: message.map((m) => ({ message: { jsonrpc: '2.0', ...m } })) },
+  fc
+    .array(message, { maxLength: 3 })
+    .map((batch) => ({ message: batch.map((m) => ({ jsonrpc: '2.0', ...m })) })),
+  texts.map((text) => ({ text })),
+);
+const line = fc
+  .record({
+    ms: fc.constantFrom(0, 0.4, 2, 700),
+    channel: fc.constantFrom('stdin', 'stdout', 'stdout', 'stderr'),
+  })
+  .chain((place) => content.map((frame) => JSON.stringify({ ...place, ...frame })));
+const session = fc.record({
+  name: fc.constantFrom('one', 'Two', null),
+  labels: fc.constantFrom({}, { team: 'a=b', x: '' }),
+  lines: fc.array(line, { maxLength: 14 }),
+});
+
+function recordingOf({
+  name,
+  labels,
+  lines,
+}: {
+  name: string | null;
+  labels: object;
+  lines: string[];
+}): string {
+  const header = {
+    basis: 'stdio-process',
+    transport: 'stdio',
+    target: 'x',
+    command: ['x'],
+    startedAt: new Date(STARTED / 1000).toISOString().replace('Z', '000Z'),
+    ...(name === null ? {} : { name }),
+    labels,
+  };
+  return [JSON.stringify({ tapedeck: 1, session: header }), ...lines, ''].join('\n');
+}
+
+test('SQL selects the frames for which a filter holds in memory, of random sessions', {
+  timeout: 120_000,
+}, async () => {
+  let selected = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(session, { minLength: 1, maxLength: 3 }),
+      fc.array(readable, { minLength: 10, maxLength: 10 }),
+      async (sessions, filters) => {
+        const store = openStore(tempStore());
+        for (const one of sessions) await importText(store, recordingOf(one));
+        for (const text of filters) {
+          const { bySql, inMemory } = bothWays(store, text);
+          expect(bySql, text).toEqual(inMemory);
+          selected += bySql.length;
+          const having = new Set(inMemory.map((place) => place.split(' ')[0]));
+          const found = [...eachSessionWith(store, parseFilter(text, NOW))].map(({ id }) => id);
+          expect(found, text).toEqual(expect.arrayContaining([...having]));
+        }
+        store.close();
+      },
+    ),
+    { numRuns: 60 },
+  );
+  expect(selected).toBeGreaterThan(1000);
+});
+
+test('SQL selects the same as memory of real recordings, by HTTP too', async () => {
+  const store = openStore(tempStore());
+  for (const name of ['everything-http', 'everything-stdio', 'modern-http']) {
+    await importText(store, readFileSync(join(ROOT, 'recordings', `${name}.ndjson`)));
+  }
+  await fc.assert(
+    fc.asyncProperty(readable, async (text) => {
+      const { bySql, inMemory } = bothWays(store, text);
+      expect(bySql, text).toEqual(inMemory);
+    }),
+    { numRuns: 300 },
+  );
+  expect(bothWays(store, 'http=200 tool~/./ kind=result').bySql).not.toEqual([]);
+  expect(bothWays(store, 'channel=sse').bySql).not.toEqual([]);
+  store.close();
+});
+
+/** The `seq` of the frames of one session for which a filter holds. */
+async function selectOf(lines: readonly object[], filter: string): Promise<number[]> {
+  const store = openStore(tempStore());
+  const text = recordingOf({ name: 'one', labels: {}, lines: lines.map((one) => JSON.stringify(one)) });
+  const { number } = findSession(store, await importText(store, text));
+  const { sql, values } = selectFrames(store, parseFilter(filter, NOW));
+  const found = store.prepare<[object], number>(`SELECT DISTINCT seq FROM (${sql}) ORDER BY seq`).pluck();
+  const seqs = found.all({ ...values, session: number });
+  store.close();
+  return seqs;
+}
+
+const say = (channel: string, ms: number, message: object) => ({
+  ms,
+  channel,
+  message: { jsonrpc: '2.0', ...message },
+});
+const CALLS = [
+  say('stdin', 0, { id: 1, method: 'tools/call', params: { name: 'slow', _meta: { progressToken: 9 } } }),
+  say('stdin', 0, { id: 2, method: 'tools/call', params: { name: 'quick' } }),
+  say('stdout', 3, { id: 2, result: { content: [], isError: true } }),
+  say('stdout', 500, { method: 'notifications/progress', params: { progressToken: 9, progress: 1 } }),
+  say('stdout', 900, { id: 1, result: { content: [] } }),
+  { ms: 1, channel: 'stderr', text: 'slow was slow' },
+  say('stdin', 1, { id: 3, method: 'tools/call', params: { name: 'never' } }),
+  say('stdin', 1, { id: 4, method: 'ping' }),
+  say('stdin', 1, { method: 'notifications/cancelled', params: { requestId: 3 } }),
+];
+
+test.each([
+  ['tool=slow', [1, 4, 5], 'a call with its progress and its answer'],
+  ['tool=slow dur>1s', [1, 4, 5], 'the duration is that of the call'],
+  ['dur<1s', [2, 3], 'what has no duration is not below one'],
+  ['not dur>=1s', [2, 3, 6, 7, 8, 9], 'not turns everything round'],
+  ['status=tool-error', [2, 3], 'a tool that failed, asked and answered'],
+  ['status=cancelled', [7, 9], 'a call and what cancelled it'],
+  ['status=unanswered', [8], 'a request that nobody answered'],
+  ['method=notifications/progress', [4], 'a notification by its own method'],
+  ['method=tools/call kind=result', [3, 5], 'an answer by the method that it answers'],
+  ['slow', [1, 6], 'a word, in the text'],
+  ['slow channel=stderr', [6], 'a word and a field'],
+  ['tool!=slow kind=request', [2, 7, 8], 'another tool, or none'],
+  ['tool=quick or tool=never dir=client', [2, 3, 7, 9], 'and binds more than or'],
+  ['(tool=quick or tool=never) dir=client', [2, 7, 9], 'unless parentheses say otherwise'],
+  ['id=1', [1, 4, 5], 'a call by its id'],
+])('%s selects %j: %s', async (filter, seqs) => {
+  expect(await selectOf(CALLS, filter)).toEqual(seqs);
+});
+
+test('of a batch, one message must meet all that is asked', async () => {
+  const batch = [
+    { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a' } },
+    { jsonrpc: '2.0', method: 'notifications/initialized' },
+  ];
+  const lines = [{ ms: 0, channel: 'stdin', message: batch }];
+  expect(await selectOf(lines, 'tool=a kind=request')).toEqual([1]);
+  expect(await selectOf(lines, 'tool=a kind=notification')).toEqual([]);
+});
+
+test('a text is found wherever a large frame is cut into parts', async () => {
+  const MIB = 1024 * 1024;
+  const text = `${'ä'.repeat(MIB / 2 - 2)}NEEDLE${'b'.repeat(2 * MIB)}end`;
+  const lines = [{ ms: 0, channel: 'stderr', text }];
+  expect(await selectOf(lines, 'text~needle')).toEqual([1]);
+  expect(await selectOf(lines, 'text~/N[A-Z]+Eb+end$/')).toEqual([1]);
+  expect(await selectOf(lines, 'text~needles')).toEqual([]);
+});
+
+test('an expression that would take others for ever takes no time', { timeout: 10_000 }, async () => {
+  const lines = [{ ms: 0, channel: 'stderr', text: `${'a'.repeat(100_000)}!` }];
+  expect(await selectOf(lines, 'text~/(a+)+$/')).toEqual([]);
+  expect(await selectOf(lines, 'text~/(a|a)*b/ or text~/(.*)*=/')).toEqual([]);
+});
+
+test('values are bound, never part of the SQL', async () => {
+  const evil = `'); DROP TABLE frame; --`;
+  const lines = [say('stdin', 0, { id: 1, method: 'tools/call', params: { name: evil } })];
+  expect(await selectOf(lines, `tool="${evil}"`)).toEqual([1]);
+});

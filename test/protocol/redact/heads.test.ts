@@ -1,0 +1,139 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { maskHeader, maskHeaders, maskUrl } from '../../../src/protocol/redact/heads.ts';
+
+const seen = new Map<string, string>();
+/** Tells secrets apart, and gives nothing of them away. */
+function placeholder(secret: string): string {
+  if (!seen.has(secret)) seen.set(secret, `masked-${seen.size}`);
+  return seen.get(secret) ?? '';
+}
+
+const SECRET = 's3cr3t';
+const maskOf = (secret: string) => placeholder(secret);
+
+describe('headers', () => {
+  test.each([
+    ['Authorization', `Bearer ${SECRET}`, `Bearer ${maskOf(SECRET)}`],
+    ['AUTHORIZATION', `bearer   ${SECRET}`, `bearer   ${maskOf(SECRET)}`],
+    ['authorization', `Basic ${SECRET}`, `Basic ${maskOf(SECRET)}`],
+    ['Proxy-Authorization', `Negotiate ${SECRET}`, `Negotiate ${maskOf(SECRET)}`],
+    ['Authorization', SECRET, maskOf(SECRET)],
+    ['Authorization', `Bearer ${SECRET} and more`, `Bearer ${maskOf(`${SECRET} and more`)}`],
+    ['X-API-Key', SECRET, maskOf(SECRET)],
+    ['Api-Key', SECRET, maskOf(SECRET)],
+    ['X-Auth-Token', SECRET, maskOf(SECRET)],
+    ['X-Gitlab-Token', SECRET, maskOf(SECRET)],
+    ['CF-Access-Client-Secret', SECRET, maskOf(SECRET)],
+    ['Ocp-Apim-Subscription-Key', SECRET, maskOf(SECRET)],
+    ['x-functions-key', SECRET, maskOf(SECRET)],
+    ['DPoP', SECRET, maskOf(SECRET)],
+    ['Mcp-Session-Id', SECRET, maskOf(SECRET)],
+    ['Cookie', `a=${SECRET}; b=2`, `a=${maskOf(SECRET)}; b=${maskOf('2')}`],
+    ['Set-Cookie', `a=${SECRET}; Path=/; HttpOnly`, `a=${maskOf(SECRET)}; Path=/; HttpOnly`],
+    ['Location', `/cb?code=${SECRET}&state=1`, `/cb?code=${maskOf(SECRET)}&state=1`],
+  ])('%s: %s keeps what is no secret', (name, value, expected) => {
+    expect(maskHeader(name, value, placeholder)).toBe(expected);
+  });
+
+  test.each([
+    ['Content-Type', 'application/json'],
+    ['Authorization', ''],
+    ['Mcp-Protocol-Version', '2025-11-25'],
+    ['Idempotency-Key', 'abc'],
+    ['WWW-Authenticate', 'Bearer resource_metadata="https://a/b"'],
+  ])('%s: %s is no secret', (name, value) => {
+    expect(maskHeader(name, value, placeholder)).toBe(value);
+  });
+
+  test.each([
+    ['Authorization', `${SECRET} other`],
+    ['Authorization', `Bearer\t${SECRET}`],
+    ['Authorization', ` Bearer ${SECRET}`],
+    ['Authorization', `AKIA${SECRET} x`],
+    ['Cookie', SECRET],
+    ['Cookie', `a=1; ${SECRET}`],
+    ['Cookie', `my name=${SECRET}`],
+    ['Cookie', `a="${SECRET}"; b=${SECRET}=${SECRET}`],
+    ['Set-Cookie', `=${SECRET}; Path=/`],
+    ['Set-Cookie', `${SECRET}; Path=/`],
+    ['Referer', `https://user:${SECRET}@host/?x=1`],
+  ])('of %s: %s nothing of the secret is left', (name, value) => {
+    expect(maskHeader(name, value, placeholder)).not.toContain(SECRET);
+  });
+
+  test('names, order and plain values of a head stay', () => {
+    expect(maskHeaders(['Host', 'a', 'Cookie', 'x=1', 'cookie', 'x=1'], placeholder)).toEqual([
+      'Host',
+      'a',
+      'Cookie',
+      `x=${maskOf('1')}`,
+      'cookie',
+      `x=${maskOf('1')}`,
+    ]);
+  });
+
+  test('whatever the secret is, only its placeholder is left', () => {
+    const secret = fc.stringMatching(/^[!#-+\--:<>-~]{8,40}$/);
+    fc.assert(
+      fc.property(secret, (it) => {
+        for (const [name, value] of [
+          ['authorization', it],
+          ['authorization', `Bearer ${it}`],
+          ['authorization', `${it} ${it}`],
+          ['cookie', `a=${it}`],
+          ['cookie', it],
+          ['set-cookie', it],
+          ['x-api-key', it],
+        ] as const) {
+          expect(maskHeader(name, value, () => '')).not.toContain(it);
+        }
+      }),
+    );
+  });
+});
+
+describe('URLs', () => {
+  test.each([
+    `/mcp?token=${SECRET}`,
+    `/mcp?ACCESS_TOKEN=${SECRET}&x=1`,
+    `/mcp?a=1&api-key=${SECRET}`,
+    `/mcp?apiKey=${SECRET}`,
+    `/mcp?exaApiKey=${SECRET}`,
+    `/mcp?access%5Ftoken=${SECRET}`,
+    `/mcp?a=1;password=${SECRET}`,
+    `/mcp?sessionId=${SECRET}`,
+    `/mcp?session_id=${SECRET}`,
+    `/cb#access_token=${SECRET}&token_type=bearer`,
+    `https://${SECRET}@host/`,
+    `https://user:${SECRET}@host/`,
+    `https://user:p@${SECRET}@host/`,
+    `//user:${SECRET}@host/`,
+    `https://host/?code=${SECRET}&code_verifier=${SECRET}`,
+  ])('of %s nothing of the secret is left', (url) => {
+    const masked = maskUrl(url, placeholder);
+    expect(masked).not.toContain(SECRET);
+    expect(masked).toContain('masked-');
+  });
+
+  test.each(['/mcp', '/mcp?cursor=abc&state=1', '*', 'https://host/a@b?x=y', '/?token=', '/%zz?%zz=1'])(
+    '%s has nothing to mask',
+    (url) => {
+      expect(maskUrl(url, placeholder)).toBe(url);
+    },
+  );
+
+  test('masking again leaves placeholders only', () => {
+    const once = maskUrl(`https://u:${SECRET}@h/?token=${SECRET}&a=b`, placeholder);
+    expect(maskUrl(once, () => 'X')).toBe('https://X@h/?token=X&a=b');
+  });
+});
+
+test('a parameter is masked whatever stands before it, in a query of any length', () => {
+  const mask = (url: string) => maskUrl(url, (secret) => `<${secret.length}>`);
+  expect(mask('/mcp??token=secret')).toBe('/mcp??token=<6>');
+  // In quadratic time each of these would outlast the test.
+  for (const piece of ['?', '&', '?a', '&a=', '#', ';', 'a']) {
+    expect(mask(`/mcp?${piece.repeat(500_000)}&token=secret`)).toMatch(/token=<6>$/);
+  }
+});

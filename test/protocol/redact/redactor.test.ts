@@ -1,0 +1,233 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { PLAIN_PROFILE, type RedactionProfile, ruleIds } from '../../../src/protocol/redact/profile.ts';
+import { createRedactor, type Redactor } from '../../../src/protocol/redact/redactor.ts';
+import { SHAPE_RULES } from '../../../src/protocol/redact/shapes.ts';
+import { FAKE_JWT, FAKE_KEY, FAKE_SECRETS } from '../../support/secrets.ts';
+
+const digest = (secret: string) => createHash('sha256').update(secret).digest('hex').slice(0, 12);
+const redactor = createRedactor(PLAIN_PROFILE, digest);
+const TOKEN = FAKE_SECRETS.find(({ rule }) => rule === 'github-token')?.text ?? '';
+
+function withProfile(profile: Partial<RedactionProfile>): Redactor {
+  return createRedactor({ ...PLAIN_PROFILE, ...profile }, digest);
+}
+
+function redact(text: string, by = redactor): { text: string; rules: readonly string[] } {
+  const found = by.payload(Buffer.from(text), false, false);
+  return { text: found?.payload.toString() ?? text, rules: found?.rules ?? [] };
+}
+
+function call(args: unknown): string {
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'x', arguments: args },
+  });
+}
+
+describe('every rule', () => {
+  test.each(FAKE_SECRETS)(
+    '$rule is found in a text, in JSON, in JSON in JSON, in base64',
+    ({ rule, text, secret }) => {
+      const forms = [
+        text,
+        `a log line: ${text} and more`,
+        call({ value: text }),
+        call([`before ${text} after`]),
+        call({ value: JSON.stringify({ inner: JSON.stringify([text]) }) }),
+        call({ value: Buffer.from(`x ${text}`).toString('base64') }),
+        call({ value: Buffer.from(`xy ${text} z`).toString('base64') }),
+        call({ value: Buffer.from(JSON.stringify({ some: text })).toString('base64url') }),
+      ];
+      for (const form of forms) {
+        const found = redact(form);
+        expect(found.rules, form).toContain(rule);
+        expect(found.text).toContain(`[redacted:${rule}:`);
+        expect(found.text).not.toContain(secret);
+        expect(found.text).not.toContain(JSON.stringify(secret).slice(1, -1));
+        if (form.startsWith('{')) expect(() => JSON.parse(found.text)).not.toThrow();
+        expect(redact(found.text)).toEqual({ text: found.text, rules: [] });
+      }
+    },
+  );
+
+  test('has a planted secret', () => {
+    const planted = new Set(FAKE_SECRETS.map(({ rule }) => rule));
+    for (const { id } of SHAPE_RULES) expect(planted).toContain(id);
+    expect(new Set(ruleIds()).size).toBe(ruleIds().length);
+  });
+
+  test.each(SHAPE_RULES)('$id finds nothing when it is switched off', ({ id }) => {
+    for (const { rule, text } of FAKE_SECRETS) {
+      if (rule === id) expect(redact(text, withProfile({ without: [id] })).rules).not.toContain(id);
+    }
+  });
+});
+
+test('a character of a secret that is escaped hides nothing', () => {
+  const hidden = [...TOKEN]
+    .map((c, i) => (i % 3 === 1 ? `\\u00${c.charCodeAt(0).toString(16)}` : c))
+    .join('');
+  expect(redact(`{"a":"${hidden}"}`).text).toBe(redact(`{"a":"${TOKEN}"}`).text);
+  expect(redact(`no json "${hidden}`).rules).toEqual(['github-token']);
+  expect(redact(`{"\\u0070assword":"hunter2"}`).rules).toEqual(['secret-value']);
+  for (const text of [
+    '{"a":"https:\\/\\/me:hunter2@example.com"}',
+    'a log of "https:\\/\\/me:hunter2@example.com"',
+  ])
+    expect(redact(text).text).toMatch(/me:\[redacted:url-password:\w{12}\]@example/);
+});
+
+test('what surrounds a secret stays byte by byte', () => {
+  const text = `{ "a" : "\\u00e9\\/ ${TOKEN} \\n\\"",\t"b":1.0, "a":1E3 }`;
+  expect(redact(text).text).toBe(text.replace(TOKEN, redact(TOKEN).text));
+});
+
+test('a private key with escaped line ends is one secret', () => {
+  expect(redact(call({ key: `${FAKE_KEY}\n` })).text).toMatch(
+    /"key":"\[redacted:private-key:[0-9a-f]{12}\]\\n"/,
+  );
+});
+
+describe('by name', () => {
+  test.each([
+    ['password', 'correct horse battery staple'],
+    ['db_password', 'y'],
+    ['clientSecret', 'hunter22'],
+    ['API-Key', 'abcdef'],
+    ['access_token', 'opaque-value'],
+    ['authToken', 'abcdefgh'],
+    ['GITHUB_TOKEN', 'abcdefgh12345678'],
+  ])('the value of %s is replaced', (name, value) => {
+    expect(redact(JSON.stringify({ [name]: value })).text).toMatch(
+      /^\{"[\w-]+":"\[redacted:secret-value:[0-9a-f]{12}\]"\}$/,
+    );
+  });
+
+  test.each([
+    '{"progressToken":"abcdefgh12345678"}',
+    '{"nextPageToken":"abcdefgh12345678"}',
+    '{"max_tokens":4096,"token":17,"tokens":["abcdefgh12345678"]}',
+    '{"token":"next"}',
+    '{"properties":{"password":{"type":"string"},"api_key":{"type":"string"}},"required":["password","api_key"]}',
+    '{"password":"string","secret":"<your secret>","api_key":"{{API_KEY}}","token":null}',
+    'The password must not be empty, and the token is refreshed.',
+    'https://example.com/a?page=2&cursor=abc',
+  ])('%s is left as it is', (text) => {
+    expect(redact(text)).toEqual({ text, rules: [] });
+  });
+
+  test('the scheme of an authorization stays', () => {
+    expect(redact('{"Authorization":"Bearer abc"}').text).toMatch(/"Bearer \[redacted:secret-value:/);
+  });
+
+  test('OAuth has more such names, in JSON and in forms', () => {
+    const form = Buffer.from(
+      'grant_type=authorization_code&code=SplxlOBeZQ&code_verifier=dBjftJeZ4CVP&client_id=me',
+    );
+    const found = redactor.payload(form, true, false)?.payload.toString();
+    expect(found).toMatch(
+      /^grant_type=authorization_code&code=\[redacted:[^&]*\]&code_verifier=\[redacted:[^&]*\]&client_id=me$/,
+    );
+    const json = redactor.payload(
+      Buffer.from('{"device_code":"GmRhmhcxhw","error":"slow_down","code":"SplxlOBeZQ"}'),
+      true,
+      false,
+    );
+    expect(json?.payload.toString()).not.toMatch(/GmRh|Splx/);
+  });
+});
+
+test('ids, methods and tokens of progress are never replaced', () => {
+  const text = `{"jsonrpc":"2.0","id":"${TOKEN}","method":"${TOKEN}","params":{"_meta":{"progressToken":"${TOKEN}"},"requestId":"${TOKEN}"}}`;
+  expect(redact(text).text).toBe(text);
+  expect(redact(`[${text}]`).text).toBe(text.replace(/^|$/g, (_, at) => (at === 0 ? '[' : ']')));
+});
+
+test('a path replaces the value that it leads to, of any type', () => {
+  const by = withProfile({ paths: ['$.params.arguments.card', '$..pin'] });
+  const found = redact(call({ card: { number: 1 }, pin: 1234, other: 5 }), by);
+  expect(JSON.parse(found.text).params.arguments).toEqual({
+    card: expect.stringMatching(/^\[redacted:path:[0-9a-f]{12}\]$/),
+    pin: expect.stringMatching(/^\[redacted:path:/),
+    other: 5,
+  });
+  expect(redact(found.text, by).rules).toEqual([]);
+});
+
+test('a rule of one’s own finds what it matches, or what its group does', () => {
+  const by = withProfile({ rules: ['ticket=/TCK-\\d{4}/i', 'user=/user: (\\w+)/', 'city=/Zür(ich)/'] });
+  expect(redact('{"a":"see tck-1234"}', by).text).toMatch(/^\{"a":"see \[redacted:ticket:\w{12}\]"\}$/);
+  expect(redact('user: ada', by).text).toMatch(/^user: \[redacted:user:\w{12}\]$/);
+  expect(redact('ü in Zürich', by).text).toMatch(/^ü in Zür\[redacted:city:\w{12}\]$/);
+});
+
+test.each([
+  ['nothing', 'expected id=/pattern/flags'],
+  ['a=/(b/', 'at character 4: '],
+  ['a=/b/q', 'expected some of the flags'],
+  ['a=/(x+)+$/', 'at character 4: a repeated group'],
+  ['a=/x*/', 'it matches the empty text'],
+])('the rule %s is refused, and why', (rule, why) => {
+  expect(() => withProfile({ rules: [rule] })).toThrow(why);
+});
+
+test('a secret that the text breaks off in is replaced', () => {
+  for (const { text } of FAKE_SECRETS.filter(({ rule }) => rule.endsWith('-token') || rule === 'jwt')) {
+    const cut = Buffer.from(`{"a":"${text.slice(0, 18)}`);
+    expect(redactor.payload(cut, false, true)?.payload.toString(), text).not.toContain(text.slice(0, 18));
+  }
+  const open = redactor.payload(Buffer.from('{"password":"correct horse bat'), false, true);
+  expect(open?.payload.toString()).toMatch(/^\{"password":"\[redacted:secret-value:\w{12}\]$/);
+});
+
+test('a token is found however long it is', () => {
+  const [head, body, end] = FAKE_JWT.split('.');
+  const long = [head, `${body}${'A'.repeat(40_000)}`, end].join('.');
+  for (const text of [`log ${long} end`, call({ long })]) expect(redact(text).rules).toEqual(['jwt']);
+});
+
+// Each of them would take minutes if the search went back over what it has seen.
+test.each([
+  ['a megabyte of assignments', 'password=hunter22 '.repeat(60_000), ['secret-value']],
+  ['a string full of escapes', `{"a":"${'\\n password=hunter22 \\"'.repeat(50_000)}"}`, ['secret-value']],
+  ['base64 without an end', Buffer.alloc(3_000_000, 'secretsecretx').toString('base64'), []],
+  ['keys that begin and never end', `-----BEGIN ${'PRIVATE'} KEY-----`.repeat(20_000), ['private-key']],
+  ['backslashes', `password="${'\\'.repeat(500_000)}`, []],
+])('the search through %s comes to an end', (_what, text, rules) => {
+  expect(redact(text).rules).toEqual(rules);
+});
+
+test('an event keeps its fields', () => {
+  const event = `id: 7\r\nevent: message\r\ndata: ${call({ t: FAKE_JWT })}\r\n\r\n`;
+  const found = redactor.event(Buffer.from(event), false);
+  expect(found?.payload.toString()).toBe(event.replace(FAKE_JWT, `[redacted:jwt:${digest(FAKE_JWT)}]`));
+});
+
+test('any JSON stays JSON, and any bytes are redacted once and for all', () => {
+  const piece = fc.oneof(
+    fc.string(),
+    fc.constantFrom(...FAKE_SECRETS.map(({ text }) => text), 'password', 'token='),
+  );
+  const value = fc.letrec<{ any: unknown }>((tie) => ({
+    any: fc.oneof(
+      { maxDepth: 4 },
+      fc.tuple(piece, piece).map((both) => both.join(' ')),
+      fc.integer(),
+      fc.array(tie('any')),
+      fc.dictionary(piece, tie('any')),
+      tie('any').map((inner) => JSON.stringify(inner)),
+    ),
+  })).any;
+  fc.assert(
+    fc.property(value, (any) => {
+      const { text } = redact(JSON.stringify(any));
+      expect(() => JSON.parse(text)).not.toThrow();
+      expect(redact(text).text).toBe(text);
+    }),
+    { numRuns: 300 },
+  );
+});

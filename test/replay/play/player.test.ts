@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { createPlayer } from '../../../src/replay/play/player.ts';
+import type { ScriptLine } from '../../../src/replay/recording/script.ts';
+import { buildScript } from '../../../src/replay/recording/script.ts';
+import { parseOne } from '../../support/messages.ts';
+
+const ASKED = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
+const ANSWER = Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}');
+
+function line(seq: number, direction: ScriptLine['direction'], kind: string, to: number | null): ScriptLine {
+  const answers = to === null ? null : { seq: to, n: 0 };
+  return {
+    place: { seq, n: 0 },
+    id: 'number 1',
+    direction,
+    kind,
+    method: kind === 'request' ? 'tools/list' : null,
+    target: null,
+    at: seq,
+    exchange: null,
+    relation: answers === null ? null : 'reply',
+    to: answers,
+  };
+}
+
+test('an answer whose transport has failed is not followed by another one', () => {
+  const script = buildScript([
+    line(1, 'client-to-server', 'request', null),
+    line(2, 'server-to-client', 'result', 1),
+  ]);
+  const player = createPlayer({
+    script,
+    load: () => ANSWER,
+    choose: () => ({ type: 'call', call: 0, isRepeat: false }),
+    onIncapable: () => '{}',
+    onSettled: () => {},
+    sendUnasked: () => {},
+    schedule(_micros, _turn, action) {
+      action();
+      return null;
+    },
+  });
+  const sent: string[] = [];
+  player.receive(parseOne(ASKED), ASKED, {
+    send(json) {
+      sent.push(json.toString());
+      throw new Error('the pipe is gone');
+    },
+  });
+  expect(sent).toEqual([ANSWER.toString()]);
+});

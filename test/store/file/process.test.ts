@@ -1,0 +1,37 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { findClient, isAlive, processStarted } from '../../../src/store/file/process.ts';
+import { ROOT, start, tempFolder, until } from '../../support/tapedeck.ts';
+
+test('this process is alive, and another that had its pid before is not', () => {
+  const started = processStarted(process.pid);
+  expect(started).not.toBeNull();
+  expect(isAlive(process.pid, started)).toBe(true);
+  expect(isAlive(process.pid, 'at another time')).toBe(false);
+});
+
+test('a process that has ended is not alive', async () => {
+  const { child, ended } = start(process.execPath, ['-e', '']);
+  const pid = child.pid ?? 0;
+  await ended;
+  expect(isAlive(pid, null)).toBe(false);
+});
+
+test('the client is the first ancestor that is no launcher', async () => {
+  const script = join(tempFolder(), 'client.mjs');
+  const module = JSON.stringify(join(ROOT, 'dist/store/file/process.js'));
+  writeFileSync(
+    script,
+    `const { findClient } = await import(${module}); console.log(JSON.stringify(findClient(process.ppid)));`,
+  );
+  // A shell that stays: the command after it keeps it from giving its process away.
+  const run = start('sh', ['-c', `'${process.execPath}' '${script}'; true`]);
+  await until('the answer', () => run.stdout().includes('}'));
+  expect(JSON.parse(run.stdout().toString())).toMatchObject({ pid: process.pid });
+  expect(findClient(process.pid)).toMatchObject({ pid: process.pid });
+});
+
+test('a pid that nobody has leads to no client', () => {
+  expect(findClient(2 ** 22 + 1)).toBeNull();
+});

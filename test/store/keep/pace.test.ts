@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { createPace } from '../../../src/store/keep/pace.ts';
+
+test('without traffic all the time is there for indexing', () => {
+  const pace = createPace();
+  for (let now = 0; now < 1000; now += 10) {
+    expect(pace.waitMs(now)).toBe(0);
+    expect(pace.sliceMs(now)).toBe(10);
+    pace.onWorked(now, now + 10);
+  }
+});
+
+test('under steady traffic indexing gets a fiftieth of the time', () => {
+  const pace = createPace();
+  let worked = 0;
+  let now = 0;
+  while (now < 100_000) {
+    pace.onTraffic(now);
+    const wait = pace.waitMs(now);
+    if (wait > 0) {
+      // The traffic goes on meanwhile.
+      now += Math.min(wait, 5);
+      continue;
+    }
+    const slice = pace.sliceMs(now);
+    pace.onWorked(now, now + slice);
+    now += slice;
+    worked += slice;
+  }
+  expect(worked / now).toBeGreaterThan(0.015);
+  expect(worked / now).toBeLessThan(0.025);
+});
+
+test('after a quiet while a single chunk is indexed at once', () => {
+  const pace = createPace();
+  pace.onTraffic(0);
+  pace.onWorked(0, 200);
+  pace.onTraffic(60_000);
+  expect(pace.waitMs(60_000)).toBe(0);
+});
+
+test('when traffic stops, indexing waits no longer than for quiet', () => {
+  const pace = createPace();
+  pace.onTraffic(1000);
+  pace.onWorked(1000, 2000);
+  pace.onTraffic(2000);
+  expect(pace.waitMs(2000)).toBe(20);
+  expect(pace.waitMs(2015)).toBe(5);
+  expect(pace.waitMs(2020)).toBe(0);
+});
