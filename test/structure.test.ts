@@ -1,0 +1,161 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { ROOT } from './support/tapedeck.ts';
+
+const SRC = join(ROOT, 'src');
+
+/**
+ * What each room may import from, besides itself and errors.ts. A file belongs to the longest prefix of its path that stands
+ * here; so does the file that it imports. Types count. A name on the right covers its sub-rooms, unless they stand here too.
+ */
+const MAY_IMPORT: Record<string, string> = {
+  protocol: '',
+  'protocol/wire': 'protocol',
+  'protocol/json': 'protocol',
+  'protocol/redact': 'protocol protocol/wire protocol/json',
+  'protocol/message': 'protocol protocol/wire protocol/json protocol/redact',
+  'protocol/http': 'protocol protocol/wire protocol/json protocol/message',
+
+  net: 'protocol protocol/http',
+  capture: 'protocol',
+  'capture/stdio': 'capture protocol protocol/wire protocol/json protocol/message',
+  'capture/http': 'capture net protocol protocol/wire protocol/json protocol/message protocol/http',
+  talk: 'capture capture/stdio net protocol protocol/wire protocol/json protocol/message protocol/http',
+
+  'store/file': 'protocol protocol/wire protocol/json protocol/message protocol/http protocol/redact',
+  'store/read': 'PROTOCOL store/file',
+  'store/write': 'PROTOCOL store/file store/read',
+  'store/keep': 'PROTOCOL store/file store/read store/write',
+  'store/record': 'PROTOCOL store/file store/read store/write store/keep',
+
+  'inspect/filter': 'PROTOCOL STORE',
+  'inspect/figures': 'PROTOCOL STORE inspect/filter',
+  'inspect/view': 'PROTOCOL STORE inspect/filter inspect/figures',
+  'inspect/check': 'PROTOCOL STORE inspect/filter inspect/figures inspect/view',
+  inspect: 'PROTOCOL STORE inspect/filter inspect/figures inspect/view inspect/check',
+
+  'replay/http': 'PROTOCOL STORE talk',
+  'replay/recording': 'PROTOCOL STORE talk replay/http',
+  'replay/match': 'PROTOCOL STORE talk replay/http replay/recording',
+  'replay/play': 'PROTOCOL STORE talk replay/http replay/recording replay/match',
+  'replay/live': 'PROTOCOL STORE talk replay/http replay/recording replay/match replay/play',
+  replay: 'PROTOCOL STORE talk replay/http replay/recording replay/match replay/play replay/live',
+  'replay/serve':
+    'PROTOCOL STORE net talk replay/http replay/recording replay/match replay/play replay/live replay',
+  'replay/verify':
+    'PROTOCOL STORE talk replay/http replay/recording replay/match replay/play replay/live replay replay/serve',
+
+  'export/format.ts': 'PROTOCOL STORE',
+  'export/parts.ts': 'PROTOCOL STORE',
+  'export/replace-file.ts': '',
+  'export/text': 'PROTOCOL STORE export/format.ts export/parts.ts export/replace-file.ts',
+  'export/otlp': 'PROTOCOL STORE export/format.ts export/parts.ts',
+  'export/foreign': 'PROTOCOL STORE export/text',
+  export: 'PROTOCOL STORE export/format.ts export/parts.ts export/replace-file.ts export/text export/otlp',
+
+  clients: 'PROTOCOL STORE',
+  sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT version.ts',
+  kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT sources version.ts',
+
+  cli: 'BELOW',
+  'cli/config': 'BELOW cli',
+  'cli/record': 'BELOW cli cli/config',
+  'cli/play': 'BELOW cli cli/config cli/record',
+  'cli/read': 'BELOW cli cli/config cli/play',
+  'cli/keep': 'BELOW cli cli/config',
+  'cli/wrap': 'BELOW cli cli/config cli/record',
+  'cli/commands.ts': 'BELOW cli cli/config cli/record cli/play cli/read cli/keep cli/wrap',
+  'cli/main.ts': 'BELOW cli cli/config cli/record cli/commands.ts',
+
+  'errors.ts': '',
+  'version.ts': '',
+  'index.ts': 'kit',
+};
+
+/** Names for several rooms at once. */
+const GROUPS: Record<string, readonly string[]> = {
+  PROTOCOL: subRoomsOf('protocol'),
+  STORE: subRoomsOf('store'),
+  INSPECT: subRoomsOf('inspect'),
+  REPLAY: subRoomsOf('replay'),
+  EXPORT: subRoomsOf('export'),
+  BELOW: Object.keys(MAY_IMPORT).filter((room) => !/^(?:cli(?:\/|$)|index)/.test(room)),
+};
+
+/** What the protocol may take from outside: bytes, and a parser that is as pure as itself. */
+const PURE = ['node:buffer', 'eventsource-parser'];
+
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+const sources = new Map(files.map((file) => [file, readFileSync(join(SRC, file), 'utf8')]));
+const imports = new Map(files.map((file) => [file, importedFiles(file)]));
+
+function subRoomsOf(room: string): string[] {
+  return Object.keys(MAY_IMPORT).filter((name) => name === room || name.startsWith(`${room}/`));
+}
+
+function specifiersOf(file: string): string[] {
+  const source = sources.get(file) ?? '';
+  return [...source.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map((match) => match[1] ?? '');
+}
+
+function importedFiles(file: string): string[] {
+  const own = specifiersOf(file).filter((path) => path.startsWith('.'));
+  return own.map((path) => relative(SRC, resolve(SRC, dirname(file), path)));
+}
+
+function roomOf(file: string): string {
+  const rooms = Object.keys(MAY_IMPORT).filter((room) => file === room || file.startsWith(`${room}/`));
+  return rooms.toSorted((a, b) => b.length - a.length)[0] ?? `no room for ${file}`;
+}
+
+test('imports run one way only, by the table of rooms', () => {
+  for (const [file, imported] of imports) {
+    const room = roomOf(file);
+    const named = (MAY_IMPORT[room] ?? '').split(' ').flatMap((name) => GROUPS[name] ?? [name]);
+    for (const target of imported)
+      expect([room, 'errors.ts', ...named], `${file} imports ${target}`).toContain(roomOf(target));
+  }
+});
+
+test('the table itself has no circle', () => {
+  const above = new Map<string, readonly string[]>(
+    Object.entries(MAY_IMPORT).map(([room, text]) => [
+      room,
+      text.split(' ').flatMap((name) => GROUPS[name]?.filter((one) => one !== room) ?? name),
+    ]),
+  );
+  expect(circleIn(above)).toBeNull();
+});
+
+test('no files import each other in a circle', () => {
+  expect(circleIn(imports)).toBeNull();
+});
+
+/** The first circle of the graph, as a path that ends where it begins. */
+function circleIn(graph: ReadonlyMap<string, readonly string[]>): string | null {
+  const done = new Set<string>();
+  function follow(node: string, path: readonly string[]): string | null {
+    if (path.includes(node)) return [...path.slice(path.indexOf(node)), node].join(' → ');
+    if (done.has(node)) return null;
+    for (const next of graph.get(node) ?? []) {
+      const circle = follow(next, [...path, node]);
+      if (circle !== null) return circle;
+    }
+    done.add(node);
+    return null;
+  }
+  for (const node of graph.keys()) {
+    const circle = follow(node, []);
+    if (circle !== null) return circle;
+  }
+  return null;
+}
+
+test('the protocol does no I/O and knows no clock and no chance', () => {
+  for (const file of files.filter((name) => name.startsWith('protocol/'))) {
+    const foreign = specifiersOf(file).filter((path) => !path.startsWith('.') && !PURE.includes(path));
+    expect(foreign, file).toEqual([]);
+    expect(sources.get(file), file).not.toMatch(/Date\.now|performance\.|Math\.random|setTimeout|process\./);
+  }
+});
