@@ -106,11 +106,7 @@ const SHELLS = ['bash', 'zsh', 'fish'];
  * `commands` are the command strings, such as `show [session]`. The words of a command line that is to be completed come
  * as `--get-yargs-completions tapedeck show …`; from fish without the program's name.
  */
-export function addCompletion<T>(
-  parser: Argv<T>,
-  commands: readonly string[],
-  words: readonly string[],
-): Argv<T> {
+function addCompletion<T>(parser: Argv<T>, commands: readonly string[], words: readonly string[]): Argv<T> {
   const ofSessions = new Set(commands.filter((text) => TAKES_SESSION.test(text)).map(nameOf));
   const command = words.slice(1).find((word) => commands.some((text) => nameOf(text) === word)) ?? '';
   const complete: FallbackCompletionFunction = (current, argv, defaults, done) => {
@@ -141,7 +137,7 @@ function nameOf(command: string): string {
 }
 
 /** What yargs has no help for: it takes `completion` for the script, whatever else is there. */
-export const COMPLETION_HELP = `tapedeck completion <shell>
+const COMPLETION_HELP = `tapedeck completion <shell>
 
 Print the script that completes commands, options and the names of sessions. A shell is bash, zsh or fish.
 
@@ -151,7 +147,7 @@ Examples:
   tapedeck completion fish > ~/.config/fish/completions/tapedeck.fish
 `;
 
-export function asksForCompletionHelp([command, ...words]: readonly string[]): boolean {
+function asksForCompletionHelp([command, ...words]: readonly string[]): boolean {
   return command === 'completion' && words.some((word) => word === '--help' || word === '-h');
 }
 
@@ -159,7 +155,7 @@ export function asksForCompletionHelp([command, ...words]: readonly string[]): b
  * yargs goes by the shell of the environment; `completion zsh` says it outright. Gives what is left for yargs to read.
  * Throws `TapedeckError` `usage` for another shell.
  */
-export function chooseShell(argv: readonly string[]): readonly string[] {
+function chooseShell(argv: readonly string[]): readonly string[] {
   const [command, shell] = argv;
   if (command !== 'completion' || shell === undefined || shell.startsWith('-')) return argv;
   if (!SHELLS.includes(shell))

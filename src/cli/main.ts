@@ -28,7 +28,7 @@ async function completed(argv: readonly string[]): Promise<readonly string[]> {
 const BAD_USAGE = 2;
 
 /** Prints the error; returns the exit code. */
-export function failure(error: unknown): number {
+function failure(error: unknown): number {
   process.stderr.write(`tapedeck: ${textOf(error)}\n`);
   return BAD_USAGE;
 }

@@ -34,7 +34,7 @@ export type StdioServer = {
 export type UrlServer = { kind: 'url'; url: Member<StringNode> };
 
 /** An entry that cannot be wrapped, and why. */
-export type NoServer = { kind: 'none'; reason: string };
+type NoServer = { kind: 'none'; reason: string };
 
 const PARSERS: Record<Format, (text: string) => Node> = { json: parseJson, toml: parseToml };
 

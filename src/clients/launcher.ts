@@ -1,7 +1,7 @@
 /** How an entry starts tapedeck, and how it is seen that it does. */
 import { existsSync, realpathSync } from 'node:fs';
 
-export type Running = {
+type Running = {
   platform: NodeJS.Platform;
   /** The node that runs us. */
   node: string;

@@ -42,7 +42,7 @@ export function indentAt(text: string, offset: number): string | null {
 }
 
 /** Line and column, from 1, as editors count them. */
-export function placeOf(text: string, offset: number): string {
+function placeOf(text: string, offset: number): string {
   const before = text.slice(0, offset).split('\n');
   return `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`;
 }

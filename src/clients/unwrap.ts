@@ -20,7 +20,7 @@ import {
   writeChange,
 } from './wrapped.ts';
 
-export type UnwrapOptions = {
+type UnwrapOptions = {
   /** Of these servers only; of all where there are none. */
   names: readonly string[];
   isDryRun: boolean;

@@ -19,7 +19,7 @@ import {
   writeChange,
 } from './wrapped.ts';
 
-export type WrapOptions = {
+type WrapOptions = {
   /** Of these servers only; of all where there are none. */
   names: readonly string[];
   /** The words that start tapedeck. */

@@ -65,7 +65,7 @@ export function isHandmade(entry: Entry, { original }: OpenConfig): boolean {
   return before?.server.kind === 'stdio' && countOwnWords(before.server.words) > 0;
 }
 
-export function entryAt({ entries }: Config, path: readonly string[]): Entry | undefined {
+function entryAt({ entries }: Config, path: readonly string[]): Entry | undefined {
   return entries.find(
     (entry) => entry.path.length === path.length && entry.path.every((key, i) => key === path[i]),
   );

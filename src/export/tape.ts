@@ -148,7 +148,7 @@ export function tapeAsFile(path: string, store: Store, start: SessionStart, repl
 
 // Tests replace the globals by clocks of their own.
 
-export type Saver = {
+type Saver = {
   /** There is something to save. */
   soon(): void;
   /** Saves what is there. Rejects with why it cannot be saved. */
@@ -161,7 +161,7 @@ const SOON_MS = 300;
 const REST = 10;
 
 /** `save` runs once at a time. What it fails with is forgotten but for `now`: it is tried again. */
-export function createSaver(save: () => Promise<void>): Saver {
+function createSaver(save: () => Promise<void>): Saver {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let restMs = SOON_MS;

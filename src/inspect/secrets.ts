@@ -13,7 +13,7 @@ import { type SessionRow, sessionDetails } from '../store/read/sessions.ts';
 /** `place`: a JSON Pointer, or in words; `''` for all of it. */
 export type Finding = { where: Where; place: string; rule: string };
 
-export type Where =
+type Where =
   | { session: string; seq: number; channel: string }
   | { session: string; http: number }
   | { session: string }

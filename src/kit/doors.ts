@@ -84,13 +84,13 @@ function notSent(reason: string): TapedeckError {
 /** The mock server in this process, as the official SDK's `Client` wants its transport. */
 
 /** Opens the server's end: what the server says goes to `onMessage`, as JSON text. */
-export type Connect = (onMessage: (json: Buffer) => void) => {
+type Connect = (onMessage: (json: Buffer) => void) => {
   /** Throws for what is no message. */
   send(json: Buffer): void;
   close(): void;
 };
 
-export function createTransport(connect: Connect, onClosed: () => void): DeckTransport {
+function createTransport(connect: Connect, onClosed: () => void): DeckTransport {
   let server: ReturnType<Connect> | null = null;
   let isClosed = false;
 

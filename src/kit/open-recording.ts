@@ -139,15 +139,12 @@ async function closeAll(doors: Doors, sheet: CallSheet, playback: Playback): Pro
 
 /** The calls of a recording, and which of them nobody has asked for. */
 
-export type RecordedCalls = {
+type RecordedCalls = {
   without(played: readonly Place[]): readonly RecordedCall[];
 };
 
 /** `playable`: the calls that a client can ask for, by their numbers in the script. */
-export function createRecordedCalls(
-  { script, load, read }: Recording,
-  playable: readonly number[],
-): RecordedCalls {
+function createRecordedCalls({ script, load, read }: Recording, playable: readonly number[]): RecordedCalls {
   function callAt(place: Place): RecordedCall[] {
     const json = load(place);
     const message = read(json);

@@ -58,7 +58,7 @@ function readRecording(given: string | FileUrl): string {
 }
 
 /** The mode asked for, else `TAPEDECK_MODE`, else `none` where `CI` is set; `none` too where there is nothing to ask. */
-export function chooseMode(
+function chooseMode(
   option: string | undefined,
   { TAPEDECK_MODE = '', CI = '' }: NodeJS.ProcessEnv,
   hasUpstream: boolean,
@@ -97,7 +97,7 @@ function wrongOption(name: string, expected: string, got: unknown): TapedeckErro
 
 /** The real server behind a recording, as a test names it. */
 
-export type Server = LiveTarget & {
+type Server = LiveTarget & {
   /** How `tapedeck replay` is told of it: options, and the words at the end. */
   options: string[];
   words: string[];
@@ -105,7 +105,7 @@ export type Server = LiveTarget & {
 };
 
 /** Throws `TapedeckError` `usage` for what names no server. */
-export function readUpstream(upstream: DeckOptions['upstream']): Server | null {
+function readUpstream(upstream: DeckOptions['upstream']): Server | null {
   if (upstream === undefined) return null;
   if (typeof upstream === 'string') return byHttp({ url: upstream });
   if ('url' in upstream) return byHttp(upstream);

@@ -111,7 +111,7 @@ export function createClients<T>(onDropped: (client: T) => void): Clients<T> {
 }
 
 /** A map that forgets its oldest entries, so that a session of any length is checked in constant memory. */
-export type Recent<V> = {
+type Recent<V> = {
   get(key: string): V | undefined;
   has(key: string): boolean;
   set(key: string, value: V): void;

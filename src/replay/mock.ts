@@ -17,7 +17,7 @@ import type { Place } from './recording/script.ts';
 /** Recorded time: none of it, or so many times as fast. */
 export type Speed = 'fast' | number;
 
-export type MockOptions = {
+type MockOptions = {
   recording: Recording;
   matching: Matching;
   speed: Speed;

@@ -40,7 +40,7 @@ import { isTextRecording, type Source } from './source.ts';
 /** Which live server it is, as a recording names it. */
 export type LiveTarget = { connect: Connect; url: URL | null; command: readonly string[] | null };
 
-export type PlaybackOptions = Pick<DeckOptions, 'timeoutMs' | 'keepsFailures' | 'onCall' | 'onRefusal'> & {
+type PlaybackOptions = Pick<DeckOptions, 'timeoutMs' | 'keepsFailures' | 'onCall' | 'onRefusal'> & {
   /** The path of a text recording, or a session of the store `db`. */
   recording: string;
   db: string | undefined;
@@ -193,7 +193,7 @@ function startOf(target: LiveTarget | null, store: Store): SessionStart {
 /** What a live server has answered is redacted before it is stored, as `record` does. */
 
 /** `profile`: that of the recording; null: secrets are stored. `keyStore` has the key that placeholders are made with. */
-export function redacting(tape: Tape, profile: RedactionProfile | null, keyStore: Store): Tape {
+function redacting(tape: Tape, profile: RedactionProfile | null, keyStore: Store): Tape {
   if (profile === null) return tape;
   const { redactor, open } = createStoreRedactor(profile);
   open(keyStore);

@@ -13,7 +13,7 @@ import { VERSION } from '../version.ts';
 /** `keyStores`: where the key may be that the recording's placeholders were made with. */
 export type Source = { store: Store; session: SessionRow; keyStores: Store[]; close: () => void };
 
-export type SourceOptions = {
+type SourceOptions = {
   /** Breaks the reading of a text recording off. */
   signal: AbortSignal;
   /** How many frames of a text recording have been read. */

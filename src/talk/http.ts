@@ -190,11 +190,7 @@ const OK = 200;
 const REDIRECT = 300;
 
 /** Settles with null where `url` gives no such stream. Rejects where the server cannot be reached. */
-export async function connectSse(
-  url: URL,
-  exchanges: Exchanges,
-  events: LiveEvents,
-): Promise<LiveServer | null> {
+async function connectSse(url: URL, exchanges: Exchanges, events: LiveEvents): Promise<LiveServer | null> {
   const response = await exchanges.request(url, 'GET', { Accept: 'text/event-stream' });
   if (response.statusCode !== OK || !isEventStream(response)) {
     response.destroy();
@@ -259,9 +255,9 @@ function endpointIn(data: Buffer | null, url: URL): URL | null {
 
 /** HTTP requests of our own to a live server, over connections that are kept, and the reading of what it answers. */
 
-export type Headers = Record<string, string>;
+type Headers = Record<string, string>;
 
-export type Exchanges = {
+type Exchanges = {
   /**
    * Settles with the head of the response. Rejects where the server cannot be reached. `id`: of the JSON-RPC request whose
    * answer is awaited on it.
@@ -282,7 +278,7 @@ export type Exchanges = {
 const MAX_BYTES = 256 * 1024 * 1024;
 
 /** `extra`: headers that every request has, such as `Authorization`. */
-export function createExchanges({ protocol }: URL, extra: Headers): Exchanges {
+function createExchanges({ protocol }: URL, extra: Headers): Exchanges {
   const isTls = protocol === 'https:';
   const agent = isTls ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
   const open = new Set<IncomingMessage>();
@@ -314,7 +310,7 @@ export function createExchanges({ protocol }: URL, extra: Headers): Exchanges {
   };
 }
 
-export async function bodyOf(response: IncomingMessage): Promise<Buffer> {
+async function bodyOf(response: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;
   for await (const piece of response as AsyncIterable<Buffer>) {
@@ -325,15 +321,12 @@ export async function bodyOf(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-export function isEventStream({ headers }: IncomingMessage): boolean {
+function isEventStream({ headers }: IncomingMessage): boolean {
   return (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() === 'text/event-stream';
 }
 
 /** Settles when the stream has ended. Events that are not whole, or longer than any server's, are left out. */
-export async function eachEvent(
-  response: IncomingMessage,
-  onEvent: (event: SseFields) => void,
-): Promise<void> {
+async function eachEvent(response: IncomingMessage, onEvent: (event: SseFields) => void): Promise<void> {
   const splitter = createSseSplitter({
     maxBytes: MAX_BYTES,
     onBlock({ payload, truncated, isComplete }) {
@@ -347,7 +340,7 @@ export async function eachEvent(
   splitter.end();
 }
 
-export function textOf(error: unknown): string {
+function textOf(error: unknown): string {
   const { message, code } = error as NodeJS.ErrnoException;
   return message === '' ? (code ?? 'no connection') : message;
 }

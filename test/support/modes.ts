@@ -12,8 +12,6 @@ const NODE = process.execPath;
 
 export const LIVE_COMMAND = ['--', NODE, EVERYTHING, 'stdio'];
 
-export type Told = { stderr: string; code: number | null };
-
 /** A client that can be asked, with a count of how often it was. */
 export class AskedClient extends Client {
   asked = 0;

@@ -3,7 +3,7 @@ import { type Correlation, createCorrelator, type Place } from '../../src/protoc
 import type { Direction } from '../../src/protocol/wire/frame.ts';
 import { parseOne } from './messages.ts';
 
-export type Said = Correlation & { place: Place };
+type Said = Correlation & { place: Place };
 
 export type Talk = {
   /** A text is a message as it stands on the wire. Each message passes a millisecond after the one before. */

@@ -32,7 +32,7 @@ export type Run = {
   ended: Promise<Ended>;
 };
 
-export type Ended = { code: number | null; signal: string | null; stdout: Buffer; stderr: string };
+type Ended = { code: number | null; signal: string | null; stdout: Buffer; stderr: string };
 
 type RunOptions = { env?: Record<string, string>; cwd?: string };
 
@@ -79,7 +79,7 @@ export type JsonFrame = {
   messages: JsonMessage[];
 };
 
-export type JsonMessage = {
+type JsonMessage = {
   kind: string;
   id: string | null;
   idType: string | null;

@@ -17,7 +17,7 @@ import {
 } from './edits.ts';
 import { pairs, type RelayedHeaders, relayHeaders } from './headers.ts';
 
-export type AnswerContext = {
+type AnswerContext = {
   exchange: number;
   request: IncomingMessage;
   response: ServerResponse;

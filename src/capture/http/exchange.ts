@@ -285,7 +285,7 @@ export type Refusal = { status: 400 | 403 | 502; reason: string };
 type Rules = { upstream: { origin: string }; originRule: OriginRule };
 
 /** Why a request is not forwarded, or null if it is. */
-export function findRefusal(request: IncomingMessage, { upstream, originRule }: Rules): Refusal | null {
+function findRefusal(request: IncomingMessage, { upstream, originRule }: Rules): Refusal | null {
   const framing = findFramingProblem(request);
   if (framing !== null) return { status: 400, reason: `refused this request: ${framing}` };
   const { host, origin } = request.headers;
@@ -299,11 +299,11 @@ export function findRefusal(request: IncomingMessage, { upstream, originRule }: 
   return { status: 403, reason: `refused this request target: only ${upstream.origin} is forwarded to` };
 }
 
-export function unreachable(origin: string, why: string): Refusal {
+function unreachable(origin: string, why: string): Refusal {
   return { status: 502, reason: `cannot reach ${origin}: ${why}` };
 }
 
-export function unforwardable(origin: string, why: string): Refusal {
+function unforwardable(origin: string, why: string): Refusal {
   return { status: 502, reason: `cannot forward the answer of ${origin}: ${why}` };
 }
 
@@ -311,7 +311,7 @@ export function unforwardable(origin: string, why: string): Refusal {
 const CONTROL_CHARACTER = /[^\t\x20-\x7e\x80-\xff]/;
 
 /** Why an answer cannot be forwarded, or null if it can. */
-export function findAnswerProblem(answer: IncomingMessage): string | null {
+function findAnswerProblem(answer: IncomingMessage): string | null {
   const { headers, statusCode = 0, statusMessage = '' } = answer;
   const encoding = headers['transfer-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') {
@@ -322,7 +322,7 @@ export function findAnswerProblem(answer: IncomingMessage): string | null {
 }
 
 /** The request target as a server takes it; null if it is meant for another server. */
-export function originForm({ url = '', headers, method }: IncomingMessage): string | null {
+function originForm({ url = '', headers, method }: IncomingMessage): string | null {
   if (url.startsWith('/') || (url === '*' && method === 'OPTIONS')) return url;
   const [start, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
   if (start === undefined || authority?.toLowerCase() !== headers.host?.toLowerCase()) return null;

@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import type { HeaderEdit } from '../../protocol/wire/http-event.ts';
 
 /** What a header becomes; the same value means that it stays. */
-export type EditHeader = (lowerName: string, value: string) => string;
+type EditHeader = (lowerName: string, value: string) => string;
 
 export type RelayedHeaders = {
   /** What goes on to the other side. */

@@ -20,7 +20,7 @@ export type Upstream = {
   close(): void;
 };
 
-export type Outgoing = {
+type Outgoing = {
   path: string;
   rawHeaders: readonly string[];
   /** Uses a connection of its own, closed afterwards. */

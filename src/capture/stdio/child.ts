@@ -34,7 +34,7 @@ const BEFORE_CLIENT_KILLS: readonly Step[] = [{ afterMs: 1800, signal: 'SIGKILL'
 
 const CLIENT_CHECK_MS = 250;
 
-export type Terminator = {
+type Terminator = {
   /** From now on looks whether the client is still there, and ends the server once it is not. */
   watch(isClientGone: () => boolean): void;
   /** Ends the server, beginning with SIGTERM now. */

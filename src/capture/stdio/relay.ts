@@ -10,7 +10,7 @@ import type { Chunk, StdioChannel } from '../../protocol/wire/frame.ts';
 import { now } from '../clock.ts';
 import { createTerminator, forwardSignals, spawn } from './child.ts';
 
-export type StdioOptions = {
+type StdioOptions = {
   command: string;
   args: readonly string[];
   stdin: Readable;
@@ -35,7 +35,7 @@ export type StdioEnd = {
   wasSignalled: boolean;
 };
 
-export type StdioCapture = {
+type StdioCapture = {
   /** The server's process id, unless it could not be started. */
   pid: number | undefined;
   end: Promise<StdioEnd>;
@@ -206,7 +206,7 @@ function waitForSilence(observed: Observed, { stdout, stderr }: StdioOptions): P
  * `onBytes`. The slower end sets the pace. Each end's close or failure is passed on to the other at once.
  */
 
-export type PumpOptions = {
+type PumpOptions = {
   source: Readable;
   sink: Writable;
   /** May return a promise: the source then pauses until it is settled. */
@@ -220,7 +220,7 @@ export type PumpOptions = {
 };
 
 /** Starts the pump. Settles when the source is over and the sink has taken everything, or is closed. */
-export function pump(options: PumpOptions): Promise<void> {
+function pump(options: PumpOptions): Promise<void> {
   const { source, sink, onBytes, onSourceEnd, onSinkClosed, keepSinkOpen = false } = options;
   let blockers = 0;
 

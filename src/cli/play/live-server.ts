@@ -6,7 +6,7 @@ import { liveHttp } from '../../talk/http.ts';
 import { liveStdio } from '../../talk/stdio.ts';
 import { isHttpUrl } from '../record/http-options.ts';
 
-export type LiveServerOptions = { url: string | undefined; header: string[] };
+type LiveServerOptions = { url: string | undefined; header: string[] };
 
 export const HEADER_OPTION = {
   type: 'string',

@@ -279,7 +279,7 @@ function readSpeed(text: string): Speed {
 
 /** What `replay` plays, by its mode. */
 
-export type ModeOptions = {
+type ModeOptions = {
   /** Several only where nothing is added. */
   recording: string[];
   db: string | undefined;
@@ -327,7 +327,7 @@ async function openJoined(argv: ModeOptions): Promise<Playback> {
 }
 
 /** Null in a mode that reaches no server. Throws `TapedeckError` `usage` where one is given all the same. */
-export function readTarget(argv: ModeOptions): LiveTarget | null {
+function readTarget(argv: ModeOptions): LiveTarget | null {
   if (argv.mode !== 'none') return readLiveServer(argv, EXAMPLE);
   const isGiven = argv.url !== undefined || commandOf(argv).length > 0 || argv.header.length > 0;
   if (!isGiven) return null;

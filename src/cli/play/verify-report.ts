@@ -15,7 +15,7 @@ const MAX_VALUE = 100;
 
 const SIGN = { equal: 'equal  ', drift: 'DRIFT  ', skipped: 'skipped', 'not compared': '-      ' } as const;
 
-export type Summary = {
+type Summary = {
   equal: number;
   drift: number;
   skipped: number;
@@ -39,7 +39,7 @@ export function summaryOf({ checked, tools }: Verification): Summary {
   };
 }
 
-export function nameOf({ method, target, askedBy }: Checked): string {
+function nameOf({ method, target, askedBy }: Checked): string {
   const name = target === null ? method : `${method} ${target}`;
   const isQuestion = askedBy === 'server' && !isNews(method);
   return isQuestion ? `asked by the server: ${name}` : name;
@@ -59,7 +59,7 @@ export function checkedLines(check: Checked): string[] {
 }
 
 /** What the two sides of a difference are called. */
-export type SideNames = { from: string; to: string };
+type SideNames = { from: string; to: string };
 
 const RECORDED_AND_LIVE: SideNames = { from: 'recorded', to: 'live' };
 

@@ -73,7 +73,7 @@ export function isEqual({ lists, calls }: SessionDiff): boolean {
   return lists.length === 0 && calls.every(({ verdict }) => verdict === 'equal');
 }
 
-export function* diffLines(diff: SessionDiff, look: Look): Generator<string> {
+function* diffLines(diff: SessionDiff, look: Look): Generator<string> {
   const { colors, width } = look;
   for (const kind of diff.unknownLists)
     yield colors.dim(clip(`the ${kind}s are not compared: only one of the sessions asked for them`, width));
@@ -161,7 +161,7 @@ function quantile(values: readonly number[], share: number): number | null {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? null;
 }
 
-export function summaryLine({ lists, calls }: SessionDiff): string {
+function summaryLine({ lists, calls }: SessionDiff): string {
   const count = (verdict: PairedCall['verdict']) => calls.filter((call) => call.verdict === verdict).length;
   const breaking = lists.filter((change) => change.breaking.length > 0).length;
   const parts = [`${count('equal')} calls equal`];
@@ -172,7 +172,7 @@ export function summaryLine({ lists, calls }: SessionDiff): string {
   return parts.join(', ');
 }
 
-export function* diffJson(diff: SessionDiff): Generator<string> {
+function* diffJson(diff: SessionDiff): Generator<string> {
   for (const { breaking, differences, ...rest } of diff.lists)
     yield JSON.stringify({
       type: 'list',

@@ -18,7 +18,7 @@ import { createProgress, NOTICES, type Progress, withLineEnds, writeOutput } fro
 import { openSide, sayWithoutSide } from '../side.ts';
 
 /** Texts that look like options stand behind `--`. */
-export type SearchOptions = {
+type SearchOptions = {
   '--'?: string[];
   text: string[] | undefined;
   db: string | undefined;

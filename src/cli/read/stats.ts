@@ -15,7 +15,7 @@ import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts
 import { createProgress, NOTICES, withLineEnds, writeOutput } from '../output.ts';
 import { openSide } from '../side.ts';
 
-export type StatsOptions = {
+type StatsOptions = {
   session: string | undefined;
   all: boolean;
   by: 'tool' | 'method' | 'session';

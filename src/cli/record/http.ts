@@ -15,7 +15,7 @@ import { thisKeeper, thisMachine } from '../machine.ts';
 import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
 import { checkRedaction, type RecordOptions, troubleText } from './options.ts';
 
-export type HttpRecording = {
+type HttpRecording = {
   capture: HttpCapture;
   /** Stores what is on its way. Call it once the capture has stopped. */
   close(): Promise<void>;
@@ -28,7 +28,7 @@ const NOTHING = { exitCode: null, signal: null, clientClosedAt: null, serverClos
  * Null where `--strict` refuses, because there is no store. `onFailure` is called, at most once, where `--strict` asks
  * for the end. Rejects with Node's error where it cannot listen.
  */
-export async function startHttpRecording(
+async function startHttpRecording(
   options: RecordOptions,
   http: HttpRecordOptions,
   onFailure: () => void,
@@ -85,7 +85,7 @@ function openRecorder(options: RecordOptions, upstream: URL, onFailure: () => vo
 }
 
 /** What asks a recording to end: a signal, or a failure where `--strict` is on. */
-export type Stop = {
+type Stop = {
   asked: Promise<void>;
   fail(): void;
   hasFailed(): boolean;
@@ -94,7 +94,7 @@ export type Stop = {
 };
 
 /** Hears signals from now on. */
-export function createStop(): Stop {
+function createStop(): Stop {
   let ask = () => {};
   let hasFailed = false;
   let cut = () => {};
@@ -116,11 +116,7 @@ export function createStop(): Stop {
 }
 
 /** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
-export async function recordUntil(
-  stop: Stop,
-  recordings: readonly HttpRecording[],
-  graceMs: number,
-): Promise<void> {
+async function recordUntil(stop: Stop, recordings: readonly HttpRecording[], graceMs: number): Promise<void> {
   const captures = recordings.map(({ capture }) => capture);
   stop.onCut(() => {
     for (const capture of captures) capture.cut();

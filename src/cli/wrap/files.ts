@@ -127,7 +127,7 @@ const WORDS: Record<Outcome, string> = {
 };
 
 /** The file, and a line for each of its servers. */
-export function changeLines({ target, rows }: Change): string[] {
+function changeLines({ target, rows }: Change): string[] {
   const names = rows.map(({ entry }) => escapeText(labelOf(entry)));
   const width = Math.max(0, ...names.map(widthOf));
   const lines = rows.map((row, i) => `  ${pad(names[i] ?? '', width)}  ${outcomeOf(row)}`);
@@ -149,7 +149,7 @@ export function labelOf({ name, path }: Pick<Entry, 'name' | 'path'>): string {
 }
 
 /** Only the lines that change: what stands between them may be secret. */
-export function diffLines({ target, before, after }: Change): string[] {
+function diffLines({ target, before, after }: Change): string[] {
   const { hunks } = structuredPatch('', '', before.toString(), after.toString(), '', '', { context: 0 });
   const name = escapeText(target.file);
   const lines = hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines: changed }) => [
@@ -160,7 +160,7 @@ export function diffLines({ target, before, after }: Change): string[] {
 }
 
 /** What is to be done next, and what is to be known. */
-export function wrapAdvice(word: string, changes: readonly Change[], launcher: readonly string[]): string[] {
+function wrapAdvice(word: string, changes: readonly Change[], launcher: readonly string[]): string[] {
   const changed = changes.filter(isChanged);
   if (changed.length === 0) return [];
   const hasUrls = changed.some(({ rows }) =>
@@ -185,7 +185,7 @@ export function wrapAdvice(word: string, changes: readonly Change[], launcher: r
   ].map(escapeText);
 }
 
-export function unwrapAdvice(changes: readonly Change[]): string[] {
+function unwrapAdvice(changes: readonly Change[]): string[] {
   const changed = changes.filter(isChanged);
   return changed.length === 0 ? [] : ['', restartLine(changed)];
 }

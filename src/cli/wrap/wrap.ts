@@ -100,7 +100,7 @@ export const unwrapCommand: CommandModule<object, UnwrapOptions> = {
 /** `tapedeck wrap --list`: the clients found, their servers, and which are wrapped. */
 
 /** `word`: a client, a file or `all`; undefined for all. */
-export async function printList(word: string | undefined, json: boolean): Promise<void> {
+async function printList(word: string | undefined, json: boolean): Promise<void> {
   const keeper = thisKeeper();
   const machine = thisMachine();
   const known = keeper.all().map(({ file }) => file);

@@ -10,7 +10,7 @@ import { readMcporter } from './mcporter.ts';
 import { readMcpsnoop } from './mcpsnoop.ts';
 import { readVcr } from './vcr.ts';
 
-export type Reader = {
+type Reader = {
   describe: string;
   /** The first JSON object of such a file has members of all these names. */
   signature: readonly string[];
@@ -70,7 +70,7 @@ const LF = 0x0a;
 
 const OPEN_OBJECT = 0x7b;
 
-export type Recognised = { format: ReaderName; source: AsyncIterable<Buffer> };
+type Recognised = { format: ReaderName; source: AsyncIterable<Buffer> };
 
 /** Reads as much as it takes, and gives it with the rest. Throws `TapedeckError` `usage` for a file of no known format. */
 export async function recognise(source: AsyncIterable<Buffer>, file: string): Promise<Recognised> {

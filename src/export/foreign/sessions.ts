@@ -106,7 +106,7 @@ function frameOf({ channel, at, payload, lineEnd = '\n', truncated = false, reda
 
 /** Files of other tools that have one JSON object a line. */
 
-export type LineReader = {
+type LineReader = {
   /** Throws `BadLine`. */
   read(line: Members): void;
   /** After the last line. */

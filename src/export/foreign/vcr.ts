@@ -149,7 +149,7 @@ function columnOf(document: Buffer, at: number): number {
 
 /** The requests of an agent-vcr recording, with their answers and notifications, as one conversation. */
 
-export type Interactions = {
+type Interactions = {
   addHandshake(session: Members): void;
   add(interaction: Members): void;
   /** The handshake, and then everything in order of time. */
@@ -157,7 +157,7 @@ export type Interactions = {
 };
 
 /** `startedAt` is the time of what has none. */
-export function createInteractions(startedAt: number): Interactions {
+function createInteractions(startedAt: number): Interactions {
   const handshake: Said[] = [];
   const all: Said[] = [];
 

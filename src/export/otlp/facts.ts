@@ -98,7 +98,7 @@ export function spanName(row: ExchangeRow): string {
 
 /** Values as OTLP's JSON writes them: opentelemetry-proto, `common.proto` and the specification's "JSON Protobuf Encoding". */
 
-export type Value = { stringValue: string } | { intValue: number };
+type Value = { stringValue: string } | { intValue: number };
 
 export type Attribute = { key: string; value: Value };
 

@@ -181,14 +181,14 @@ const TEXT_BYTES = 64 * 1024 * 1024;
 const SLICE_BYTES = 3 * 1024 * 1024;
 
 /** What may hold the payload of a frame on this channel. */
-export function payloadMembers(channel: Channel): readonly string[] {
+function payloadMembers(channel: Channel): readonly string[] {
   return channel === 'sse' ? ['lineEnd', 'sse', ...BYTES_MEMBERS] : BYTES_MEMBERS;
 }
 
 const BYTES_MEMBERS = ['message', 'text', 'base64'];
 
 /** The members that hold `payload`, each with a comma before it, in pieces. */
-export function* payloadJson(channel: Channel, payload: Buffer): Generator<string> {
+function* payloadJson(channel: Channel, payload: Buffer): Generator<string> {
   const isReadable = payload.length <= READABLE_BYTES && isUtf8(payload);
   if (channel !== 'sse') {
     yield* bytesJson(payload, isReadable ? payload.toString() : null, true);
@@ -246,7 +246,7 @@ function characterBoundary(bytes: Buffer, at: number): number {
 }
 
 /** The bytes that these members stand for. */
-export function readPayload(channel: Channel, members: Members): Buffer {
+function readPayload(channel: Channel, members: Members): Buffer {
   if (channel !== 'sse') return requiredBytes(members);
   const isEvent = members.has('sse') || members.has('message');
   if (!isEvent) {
@@ -306,7 +306,7 @@ function base64Bytes(bytes: Buffer, span: Span): Buffer {
  * empty line. Anything else (comments, several lines of data) stands as it came.
  */
 
-export type ReadableEvent = {
+type ReadableEvent = {
   lineEnd: '\n' | '\r\n';
   /** In the order in which they stood. */
   fields: readonly (readonly [name: string, value: string])[];
@@ -325,7 +325,7 @@ const FIELD = /^(event|id|retry): (.*)$/s;
 const FIELD_NAMES = new Set(['event', 'id', 'retry']);
 
 /** Null where the block's bytes cannot be made of its fields again. The block must be UTF-8. */
-export function readableEvent(block: Buffer): ReadableEvent | null {
+function readableEvent(block: Buffer): ReadableEvent | null {
   const firstEnd = block.indexOf(LF);
   if (firstEnd < 1) return null;
   const lineEnd = block[firstEnd - 1] === CR ? '\r\n' : '\n';
@@ -353,7 +353,7 @@ export function readableEvent(block: Buffer): ReadableEvent | null {
 }
 
 /** The bytes of the event. Throws `BadLine` where the fields or the data cannot stand in an event. */
-export function encodeEvent({ lineEnd, fields, data }: ReadableEvent): Buffer {
+function encodeEvent({ lineEnd, fields, data }: ReadableEvent): Buffer {
   const lines = fields.map(([name, value]) => {
     if (!FIELD_NAMES.has(name)) {
       throw new BadLine(`expected \`event\`, \`id\` or \`retry\` in \`sse\`, got ${JSON.stringify(name)}`);

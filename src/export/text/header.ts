@@ -18,7 +18,7 @@ import type { SessionDetails, SessionRow } from '../../store/read/sessions.ts';
 import { BadLine, type Members, required } from './members.ts';
 
 /** What is written, and the newest that is read. */
-export const FORMAT = 1;
+const FORMAT = 1;
 
 export type Header = {
   name: string | null;

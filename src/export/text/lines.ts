@@ -49,7 +49,7 @@ export async function* eachLine(source: AsyncIterable<Buffer>): AsyncGenerator<S
 }
 
 /** A line that is too long to be read at all. */
-export class TooLongLine extends BadLine {
+class TooLongLine extends BadLine {
   readonly number: number;
 
   constructor(number: number) {

@@ -12,7 +12,7 @@ import { eachLine, lineMembers, refusalAt, type SourceLine, timeAfter } from './
 import { BadLine, type Members } from './members.ts';
 
 /** Who imports: the row of a session names the process that wrote it. */
-export type Importer = Pick<SessionStart, 'host' | 'pid' | 'processStarted' | 'tapedeck'>;
+type Importer = Pick<SessionStart, 'host' | 'pid' | 'processStarted' | 'tapedeck'>;
 
 export type ImportOptions = {
   /** What messages call the source. */

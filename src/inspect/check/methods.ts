@@ -52,9 +52,9 @@ export function inspectMethods(report: Report): Inspector {
  * `ServerRequest`, `ClientNotification` and `ServerNotification` unions of each revision's schema.
  */
 
-export type Sender = 'client' | 'server' | 'both';
+type Sender = 'client' | 'server' | 'both';
 
-export type MethodFacts = {
+type MethodFacts = {
   kind: 'request' | 'notification';
   sender: Sender;
   since: Revision;
@@ -108,7 +108,7 @@ const NOTIFICATIONS: readonly Row[] = [
 ];
 
 /** By canonical method. Other methods are legal: extensions and vendors have their own. */
-export const METHODS: ReadonlyMap<string, MethodFacts> = new Map([
+const METHODS: ReadonlyMap<string, MethodFacts> = new Map([
   ...REQUESTS.map((row) => factsOf('request', row)),
   ...NOTIFICATIONS.map((row) => factsOf('notification', row)),
 ]);

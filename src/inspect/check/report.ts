@@ -49,20 +49,20 @@ export function* reportLines(tallies: readonly Tally[], { colors, width }: Look)
 }
 
 /** `#12 server: expected an object, saw []`. The place is the frame's number, as `show` prints it. */
-export function placeLine(finding: Finding): string {
+function placeLine(finding: Finding): string {
   return escapeText(`${whereOf(finding)} ${finding.side}: ${sentenceOf(finding)}`);
 }
 
-export function sentenceOf({ expected, seen }: Finding): string {
+function sentenceOf({ expected, seen }: Finding): string {
   return `expected ${expected}, saw ${seen}`;
 }
 
-export function whereOf({ place, http }: Finding): string {
+function whereOf({ place, http }: Finding): string {
   if (place !== null) return place.n === 0 ? `#${place.seq}` : `#${place.seq}.${place.n}`;
   return http === null ? 'session' : `HTTP exchange ${http}`;
 }
 
-export function summaryLine(tallies: readonly Tally[]): string {
+function summaryLine(tallies: readonly Tally[]): string {
   const counts = SEVERITIES.toReversed().flatMap((severity) => {
     const count = tallies
       .filter(({ rule }) => RULES[rule].severity === severity)

@@ -151,9 +151,9 @@ function isOfType(value: unknown, type: MemberType): boolean {
  */
 
 /** `id` is a string or an integer. `?` at the end: the member may be missing. */
-export type MemberType = 'string' | 'number' | 'object' | 'array' | 'any' | 'id' | 'boolean';
+type MemberType = 'string' | 'number' | 'object' | 'array' | 'any' | 'id' | 'boolean';
 
-export type Shape = Readonly<Record<string, MemberType | `${MemberType}?`>>;
+type Shape = Readonly<Record<string, MemberType | `${MemberType}?`>>;
 
 const NAMED: Shape = { name: 'string' };
 
@@ -161,7 +161,7 @@ const URI: Shape = { uri: 'string' };
 
 const TASK: Shape = { taskId: 'string' };
 
-export const PARAMS: ReadonlyMap<string, Shape> = new Map(
+const PARAMS: ReadonlyMap<string, Shape> = new Map(
   Object.entries({
     initialize: { protocolVersion: 'string', capabilities: 'object', clientInfo: 'object' },
     'tools/call': { name: 'string', arguments: 'object?' },
@@ -192,7 +192,7 @@ export const PARAMS: ReadonlyMap<string, Shape> = new Map(
   }),
 );
 
-export const RESULTS: ReadonlyMap<string, Shape> = new Map(
+const RESULTS: ReadonlyMap<string, Shape> = new Map(
   Object.entries({
     initialize: {
       protocolVersion: 'string',
@@ -217,7 +217,7 @@ export const RESULTS: ReadonlyMap<string, Shape> = new Map(
 );
 
 /** Objects within params and results: by method, the member that holds them, or the list that it holds. */
-export const INNER: Readonly<Record<string, readonly (readonly [member: string, shape: Shape])[]>> = {
+const INNER: Readonly<Record<string, readonly (readonly [member: string, shape: Shape])[]>> = {
   'initialize params': [['clientInfo', { name: 'string', version: 'string' }]],
   'initialize result': [['serverInfo', { name: 'string', version: 'string' }]],
   'completion/complete params': [
@@ -237,7 +237,7 @@ export const INNER: Readonly<Record<string, readonly (readonly [member: string, 
 };
 
 /** Methods whose result has no members of its own. */
-export const EMPTY_RESULTS: ReadonlySet<string> = new Set([
+const EMPTY_RESULTS: ReadonlySet<string> = new Set([
   'ping',
   'logging/setLevel',
   'resources/subscribe',
@@ -245,7 +245,7 @@ export const EMPTY_RESULTS: ReadonlySet<string> = new Set([
 ]);
 
 /** RFC 5424, as server/utilities/logging lists them. */
-export const LOG_LEVELS: ReadonlySet<unknown> = new Set([
+const LOG_LEVELS: ReadonlySet<unknown> = new Set([
   'debug',
   'info',
   'notice',

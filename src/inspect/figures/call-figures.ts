@@ -16,7 +16,7 @@ export type Call = {
   until: number | null;
 };
 
-export const OUTCOMES = ['ok', 'tool-error', 'error', 'cancelled', 'input-required', 'unanswered'] as const;
+const OUTCOMES = ['ok', 'tool-error', 'error', 'cancelled', 'input-required', 'unanswered'] as const;
 
 export type CallOutcome = (typeof OUTCOMES)[number];
 
@@ -181,7 +181,7 @@ function readTopic([isRequest, isClient, method, target, ...figures]: Written): 
  * half a per cent, and counts of several sessions can be put together.
  */
 
-export type Latencies = {
+type Latencies = {
   /** How many there are of each class. */
   classes: Map<number, number>;
   count: number;

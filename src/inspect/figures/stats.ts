@@ -15,7 +15,7 @@ import {
 import type { SomeFigures } from './kept-figures.ts';
 
 /** `tool`: by method, and calls of tools and prompts by their names. */
-export const GROUPINGS = ['tool', 'method', 'session'] as const;
+const GROUPINGS = ['tool', 'method', 'session'] as const;
 
 export type Grouping = (typeof GROUPINGS)[number];
 

@@ -12,7 +12,7 @@ import type { StoredFrame } from '../../store/read/frames.ts';
 import { prepareHttpSummary } from '../../store/read/http.ts';
 import { findSession, type SessionRow } from '../../store/read/sessions.ts';
 
-export type FieldType = 'text' | 'choice' | 'number' | 'size' | 'duration' | 'time' | 'payload';
+type FieldType = 'text' | 'choice' | 'number' | 'size' | 'duration' | 'time' | 'payload';
 
 /** `frame` is always there; `answer` needs `call`, and `call` needs `message`. */
 export type Join = 'session' | 'message' | 'call' | 'answer' | 'http';
@@ -268,7 +268,7 @@ export const OPERATORS_OF: Readonly<Record<FieldType, readonly Operator[]>> = {
 
 /** What a filter is asked of: one message with its frame, or a frame without messages alone. */
 
-export type SessionFacts = Pick<
+type SessionFacts = Pick<
   SessionRow,
   | 'id'
   | 'name'
@@ -284,7 +284,7 @@ export type SessionFacts = Pick<
   isLatest: boolean;
 };
 
-export type FrameFacts = {
+type FrameFacts = {
   /** Microseconds since the Unix epoch. */
   at: number;
   channel: Channel;

@@ -42,7 +42,7 @@ export function selectFrames(store: Store, filter: Filter): FrameSelection {
 }
 
 /** A condition on `session AS s`, true for every session that has a frame for which the filter holds. */
-export function selectSessions(store: Store, filter: Filter): { sql: string; values: Values } {
+function selectSessions(store: Store, filter: Filter): { sql: string; values: Values } {
   return compile(store, sessionPart(filter), ({ bound, sql }) =>
     bound === undefined ? sql : (test) => test(bound),
   );

@@ -17,7 +17,7 @@ export type Token =
   | { type: 'word'; text: string; column: number }
   | { type: 'term'; field: string; operator: Operator; value: Pattern; column: number; valueColumn: number };
 
-export type Mark = '(' | ')' | 'and' | 'or' | 'not';
+type Mark = '(' | ')' | 'and' | 'or' | 'not';
 
 const MAX_LENGTH = 10_000;
 

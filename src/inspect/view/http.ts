@@ -16,7 +16,7 @@ export type HttpLook = {
 };
 
 /** `telling`: those that people debug with. */
-export type ShownHeaders = 'none' | 'telling' | 'all';
+type ShownHeaders = 'none' | 'telling' | 'all';
 
 const TELLING =
   /^(?:www-authenticate|location|allow|access-control-.*|content-type|mcp-.*|authorization|origin|last-event-id)$/i;

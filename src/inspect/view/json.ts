@@ -42,7 +42,7 @@ function peer(name: string | null, version: string | null): { name: string; vers
 const SLICE_BYTES = 8 * 1024 * 1024;
 
 /** What a frame that came by HTTP is shown with. */
-export type HttpDetails = {
+type HttpDetails = {
   summaryOf: (exchange: number) => HttpSummary | undefined;
   /** What the sender had sent in place of an edited frame, by its `seq`. */
   originalOf: (seq: number) => Buffer | null;

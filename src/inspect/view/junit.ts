@@ -81,7 +81,7 @@ const ENTITIES: Record<string, string> = {
 };
 
 /** For element content and attributes. What XML cannot hold is escaped as for a terminal. Line ends are ours. */
-export function xml(text: string): string {
+function xml(text: string): string {
   const lines = text.split('\n').map(escapeText);
   return lines
     .join('\n')

@@ -77,7 +77,7 @@ const HTTP_ENDS: Record<string, string> = {
 };
 
 /** How a session ended, in a word or two. */
-export function endOf(session: SessionRow): string {
+function endOf(session: SessionRow): string {
   const state = stateOf(session);
   switch (state) {
     case 'open':
@@ -97,7 +97,7 @@ export function endOf(session: SessionRow): string {
 }
 
 /** The summary of a session in words: `14 exchanges, 1 error, nothing lost`. */
-export function summaryOf(session: SessionRow): string {
+function summaryOf(session: SessionRow): string {
   const parts = [formatCount(session.exchanges, 'exchange'), formatCount(session.errors, 'error')];
   if (session.unanswered > 0) parts.push(`${session.unanswered} unanswered`);
   if (session.truncated > 0) parts.push(`${formatCount(session.truncated, 'frame')} cut`);

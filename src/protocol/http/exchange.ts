@@ -7,7 +7,7 @@ import type { HttpEndEvent, HttpRequestEvent, HttpResponseEvent } from '../wire/
 /** A header that tapedeck changed: in which head, its name, and the value that its sender had given. */
 export type SidedEdit = { side: 'request' | 'response'; header: string; original: string };
 
-export type Information = { at: number; status: number; headers: readonly string[] };
+type Information = { at: number; status: number; headers: readonly string[] };
 
 export type HttpExchange = {
   /** Counts from 1 within the session; 0 until the exchange has one. */
@@ -112,7 +112,7 @@ const FOREIGN: ReadonlySet<InvalidReason> = new Set<InvalidReason>([
   'no-jsonrpc',
 ]);
 
-export type RequestShape = { method: string; isMcpPath: boolean; mediaType: string };
+type RequestShape = { method: string; isMcpPath: boolean; mediaType: string };
 
 /** A POST to the MCP server holds messages, whatever it looks like; elsewhere a body tells by its looks. */
 export function partOfRequest({ method, isMcpPath }: RequestShape, messages: readonly Message[]): FramePart {

@@ -22,11 +22,11 @@ import {
   type Suits,
 } from './session-book.ts';
 
-export type { HttpBasis, HttpEndReason, HttpTransport, IdleGaps, SessionChange };
+export type { HttpBasis, HttpEndReason, HttpTransport, SessionChange };
 
-export type HttpAnswer = { at: number; status: number; sessionId: string | null };
+type HttpAnswer = { at: number; status: number; sessionId: string | null };
 
-export type HttpSessions = {
+type HttpSessions = {
   /** Chooses the session. `messages` are those of the request's body; null where it has none or is not read yet. */
   assign(facts: RequestFacts, messages: readonly Message[] | null): number;
   /** The body of a request that had to be assigned before it was read. */
@@ -203,12 +203,12 @@ export type RequestFacts = {
 };
 
 /** What a request's body tells about who sent it. */
-export type Body = { kind: Kind; isProbe: boolean; client: string | null; protocolVersion: string | null };
+type Body = { kind: Kind; isProbe: boolean; client: string | null; protocolVersion: string | null };
 
 /** A client that lost its stream comes back within 30 s (TypeScript SDK). */
 const MOMENT = 60_000_000;
 
-export function choose(book: Book, facts: RequestFacts, body: Body): Session | undefined {
+function choose(book: Book, facts: RequestFacts, body: Body): Session | undefined {
   const { connection, at, method, target, sessionId } = facts;
   if (sessionId !== null) return book.known(headerKey(sessionId));
   const announced = method === 'GET' ? undefined : book.known(targetKey(target));
@@ -289,7 +289,7 @@ function mayStream(session: Session, facts: RequestFacts, isHere: boolean): bool
   return isHere || inFlight > 0 || facts.at - lastActive <= MOMENT;
 }
 
-export function describe(facts: RequestFacts, messages: readonly Message[] | null): Body {
+function describe(facts: RequestFacts, messages: readonly Message[] | null): Body {
   const heard = messages ?? [];
   const plain: Body = { kind: 'other', isProbe: false, client: null, protocolVersion: null };
   const initialize = heard.find((message) => canonicalOf(message) === 'initialize');
@@ -308,7 +308,7 @@ function mayBeStream({ method, sessionId, acceptsEvents }: RequestFacts): boolea
   return method === 'GET' && sessionId === null && acceptsEvents;
 }
 
-export function hasMessages({ kind }: Body): boolean {
+function hasMessages({ kind }: Body): boolean {
   return kind !== 'other' && kind !== 'stream';
 }
 
@@ -325,22 +325,22 @@ function clientOf({ details: { peer } }: Message): string | null {
   return peer === null ? null : JSON.stringify([peer.name, peer.version]);
 }
 
-export function isSuccess(status: number): boolean {
+function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-export function headerKey(sessionId: string): string {
+function headerKey(sessionId: string): string {
   return `header ${sessionId}`;
 }
 
 /** Path and query alone, as an announced URL may name another origin than the client's request does. */
-export function targetKey(target: string): string {
+function targetKey(target: string): string {
   // Nearly every target: nothing in it that a URL would write in another way.
   if (/^\/[\w/?=&-]*$/.test(target)) return `target ${target}`;
   return urlKey(requestUrl(target));
 }
 
-export function announcedKey(announced: string, streamTarget: string): string {
+function announcedKey(announced: string, streamTarget: string): string {
   const base = requestUrl(streamTarget).href;
   return URL.canParse(announced, base) ? urlKey(new URL(announced, base)) : `target ${announced}`;
 }

@@ -222,7 +222,7 @@ function isClosing(byte: number | undefined, { members }: Open): boolean {
  */
 
 /** The text as it grows. Only numbers can make it longer than its source: `1e20` is written with 21 digits. */
-export type Output = { bytes: Buffer; length: number };
+type Output = { bytes: Buffer; length: number };
 
 /** An exponent of more digits is refused: adding to it would cost the square of its length. */
 const MAX_EXPONENT_DIGITS = 1000;
@@ -284,7 +284,7 @@ function scientific(digits: string, power: number | bigint): string {
  * everything between them is copied as it is, in one piece, also bytes that are no UTF-8. The escape of half a
  * surrogate pair stays an escape, as UTF-8 has no bytes for it (RFC 8785 would refuse it).
  */
-export function writeString(out: Output, bytes: Buffer, start: number, end: number): void {
+function writeString(out: Output, bytes: Buffer, start: number, end: number): void {
   reserve(out, end - start);
   let from = start;
   let i = start + 1;
@@ -335,12 +335,12 @@ function writeUnit(out: Output, unit: number): void {
   } else out.length += out.bytes.write(String.fromCharCode(unit), out.length, 'utf8');
 }
 
-export function writeText(out: Output, text: string): void {
+function writeText(out: Output, text: string): void {
   reserve(out, text.length);
   out.length += out.bytes.write(text, out.length, 'latin1');
 }
 
-export function writeByte(out: Output, byte: number): void {
+function writeByte(out: Output, byte: number): void {
   reserve(out, 1);
   out.bytes[out.length] = byte;
   out.length += 1;

@@ -16,7 +16,7 @@ type Segment = { isAtAnyDepth: boolean; selector: string | number | null; next: 
 export type Followed = readonly Segment[];
 
 /** `isWhole`: the path is `$`. */
-export type JsonPath = { text: string; isWhole: boolean; start: Followed };
+type JsonPath = { text: string; isWhole: boolean; start: Followed };
 
 export const NO_PATHS: Followed = [];
 

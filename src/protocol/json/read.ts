@@ -8,7 +8,7 @@
  * bytes that are no JSON, the bitwise complement of the position of the first wrong byte (so: negative).
  */
 
-export type JsonType = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null';
+type JsonType = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null';
 
 /** Where a value stands: bytes `start` up to, not including, `end`. */
 export type Span = { start: number; end: number; type: JsonType };
@@ -249,7 +249,7 @@ export function eachElement(bytes: Buffer, from: number, visit: (value: Span) =>
 }
 
 /** Of the key before the value that starts at `before`; between them are a colon and space. */
-export function keyText(bytes: Buffer, keyStart: number, before: number): string {
+function keyText(bytes: Buffer, keyStart: number, before: number): string {
   let end = before;
   while (bytes[end - 1] !== QUOTE) end -= 1;
   for (const common of COMMON_KEYS[end - keyStart - 2] ?? NO_KEYS) {

@@ -25,7 +25,7 @@ import type { ErrorMessage, InvalidMessage, Message, Remark } from './message.ts
 /** A message's place in its session: the frame's number, and the message's number inside the frame. */
 export type Place = { seq: number; n: number };
 
-export type Relation = 'reply' | 'progress' | 'cancel' | 'round' | 'task' | 'subscription';
+type Relation = 'reply' | 'progress' | 'cancel' | 'round' | 'task' | 'subscription';
 
 /** How an exchange ended. `unanswered` is what none of these happened to. */
 export type Outcome = 'ok' | 'tool-error' | 'error' | 'cancelled' | 'input-required';
@@ -44,7 +44,7 @@ export type HttpClosing = 'left' | 'refused';
 
 export type ClosedRequest = { place: Place; outcome: Outcome };
 
-export type Correlator = {
+type Correlator = {
   /** Takes the messages of a session in the order they passed; `exchange` is the HTTP exchange that each came on. */
   add(message: Message, sender: Direction, place: Place, at: number, exchange?: number | null): Correlation;
   /** An HTTP exchange ended without answers: gives the requests that this is the outcome of. */

@@ -9,7 +9,7 @@ import { targetParam } from './methods.ts';
 export type Peer = { name: string; version: string | null };
 
 /** One round of a request that takes several (MRTR, specification 2026-07-28, basic/patterns/mrtr). */
-export type Round = {
+type Round = {
   /** Fingerprint of the params without `_meta`, `inputResponses` and `requestState`: equal in every round. */
   params: number;
   /** Fingerprint of `requestState`, 0 where there is none. */
@@ -204,7 +204,7 @@ function peerOf(bytes: Buffer, object: Span): Peer | null {
  * quotes, so an integer above 2^53 stays exact.
  */
 
-export type IdType = 'string' | 'number';
+type IdType = 'string' | 'number';
 
 /** `key` is equal for two ids exactly if they denote the same value of the same type. */
 export type Id = { type: IdType; text: string; key: string };

@@ -42,7 +42,7 @@ export type RequestMessage = Common & {
 
 export type NotificationMessage = Common & { kind: 'notification'; method: string; canonical: string };
 
-export type ResultMessage = Common & { kind: 'result'; id: Id };
+type ResultMessage = Common & { kind: 'result'; id: Id };
 
 /** `code` is null where the error object has no integer code. An error may lack an id (it then names no request). */
 export type ErrorMessage = Common & { kind: 'error'; id: Id | null; code: number | null };
@@ -246,7 +246,7 @@ export type InvalidReason = keyof typeof INVALID;
 
 export type Remark = keyof typeof REMARK;
 
-export type Problem = InvalidReason | Remark;
+type Problem = InvalidReason | Remark;
 
 /** The sentence of a problem code, to follow "this message". */
 export function problemText(code: string): string {

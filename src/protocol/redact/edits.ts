@@ -39,7 +39,7 @@ export function addEdits(edits: Edit[], more: readonly Edit[]): void {
 /** Escapes of JSON strings undone for the search, with the way back to where each byte stood. */
 
 /** `at[i]`: where byte `i` stood, and after the last one where the text ended. Null: nothing was escaped. */
-export type Unescaped = { bytes: Buffer; at: Uint32Array | null };
+type Unescaped = { bytes: Buffer; at: Uint32Array | null };
 
 const BACKSLASH = 0x5c;
 

@@ -33,7 +33,7 @@ export const PLACE_RULES = [
 ] as const;
 
 /** What `--redact` replaces goes by this id. */
-export const PATH_RULE = 'path';
+const PATH_RULE = 'path';
 
 export function ruleIds(): string[] {
   return [...PLACE_RULES, ...SHAPE_RULES].map(({ id }) => id);

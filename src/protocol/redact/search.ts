@@ -9,7 +9,7 @@ import { isOAuthName, isPlaceholder, isSecretValue, schemeLength, secretName } f
 import type { ShapeRule } from './shapes.ts';
 import type { Sign, SignFinder } from './signs.ts';
 
-export type Search = {
+type Search = {
   depth: number;
   signs: SignFinder;
   /** Whether everything is looked at, with signs or without. */
@@ -106,7 +106,7 @@ const KEPT: ReadonlySet<string> = new Set([
 type Open = { isObject: boolean; count: number; paths: Followed; place: string | null };
 
 /** The edits of JSON that stands at `start`, and has been checked to be some. */
-export function jsonEdits(bytes: Buffer, start: number, search: Search, isMessage: boolean): Edit[] {
+function jsonEdits(bytes: Buffer, start: number, search: Search, isMessage: boolean): Edit[] {
   const signs = search.signs.find(bytes);
   if (signs.length === 0 && !search.isThorough) return [];
   return new Walk(bytes, signs, search, isMessage).from(start);
@@ -263,7 +263,7 @@ const LONG_TOKEN_AT_END = /^[\w.+/=%-]{4096}$/;
 const MAX_BASE64 = 64 * 1024;
 
 /** Undoing the escapes of more takes too much memory. */
-export const MAX_UNESCAPED_BYTES = 8 * 1024 * 1024;
+const MAX_UNESCAPED_BYTES = 8 * 1024 * 1024;
 
 const PLACEHOLDER = /\[redacted:[a-z0-9-]+:[0-9a-f]{12}\]|\bmasked-[0-9a-f]{12}\b/g;
 
@@ -405,7 +405,7 @@ function placeholders(bytes: Buffer): Range[] {
 
 /** Rules that people add: `--redact-rule 'id=/pattern/flags'`. */
 
-export type CustomRule = { id: string; pattern: RegExp };
+type CustomRule = { id: string; pattern: RegExp };
 
 const FORM = /^([a-z][a-z0-9-]{0,39})=\/(.*)\/([a-z]*)$/s;
 
@@ -475,7 +475,7 @@ function nestedRepeat(source: string): number | null {
   return null;
 }
 
-export function customEdits(rules: readonly CustomRule[], bytes: Buffer, search: Search): Edit[] {
+function customEdits(rules: readonly CustomRule[], bytes: Buffer, search: Search): Edit[] {
   if (rules.length === 0) return [];
   const isText = isUtf8(bytes);
   const text = bytes.toString(isText ? 'utf8' : 'latin1');

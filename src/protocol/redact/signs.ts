@@ -165,7 +165,7 @@ function hasValueAfter(bytes: Uint8Array, end: number): boolean {
 }
 
 /** The name that a position is in. */
-export function nameAround(bytes: Uint8Array, at: number): { start: number; end: number } {
+function nameAround(bytes: Uint8Array, at: number): { start: number; end: number } {
   let start = at;
   let end = at;
   while (start > 0 && at - start < MAX_NAME_SIDE && isNameByte(bytes[start - 1])) start -= 1;

@@ -22,7 +22,7 @@ import { createParser } from 'eventsource-parser';
  */
 export type SseBlock = { at: number; payload: Buffer; size: number; truncated: boolean; isComplete: boolean };
 
-export type SseSplitter = {
+type SseSplitter = {
   /** Takes the next bytes, read at `at` (microseconds). Large pieces are kept by reference until their block ends. */
   feed(bytes: Buffer, at: number): void;
   /**

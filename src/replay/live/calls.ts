@@ -43,7 +43,7 @@ export type LiveCallsOptions = {
   onGivenUp: (call: Call) => void;
 };
 
-export type LiveCalls = {
+type LiveCalls = {
   /** Gives the call, whose first `said` is what is to be sent. */
   begin(request: RequestMessage, json: Buffer, missed: Refusal | null, asker: Asker): Call;
   /** It is on its way now. */
@@ -214,7 +214,7 @@ const FIRST_SERVER_ERROR = 500;
 const METHOD_NOT_FOUND = -32601;
 
 /** Why an answer tells of the way to the server, or of its state, rather than of what was asked; null where it does not. */
-export function whyFailed(message: Message, status: number | null): string | null {
+function whyFailed(message: Message, status: number | null): string | null {
   // 2026-07-28 answers an unknown method with 404 (basic/transports/streamable-http).
   const isOwn = message.kind !== 'error' || (status === 404 && message.code === METHOD_NOT_FOUND);
   if (isOwn || status === null) return null;
@@ -224,7 +224,7 @@ export function whyFailed(message: Message, status: number | null): string | nul
 }
 
 /** `missed`: why the recording has no answer either; null where nothing was played. */
-export function liveRefusal(request: RequestMessage, why: string, missed: Refusal | null): Refusal {
+function liveRefusal(request: RequestMessage, why: string, missed: Refusal | null): Refusal {
   const { canonical: method, details } = request;
   const live = `no answer from the live server: ${why}`;
   const call = details.target === null ? method : `${method} ${JSON.stringify(details.target)}`;
@@ -244,12 +244,12 @@ export function liveRefusal(request: RequestMessage, why: string, missed: Refusa
  */
 // Tests replace the globals by clocks of their own.
 
-export type Place = {
+type Place = {
   /** The episode is over. `isSure` false: it waits for `confirm`, a moment, or `doubt`. */
   fill(episode: Episode, isSure: boolean): void;
 };
 
-export type EpisodeOrder = {
+type EpisodeOrder = {
   /** A place behind all that were taken before. */
   take(): Place;
   /** The server has said something more, so it lives. */
@@ -266,7 +266,7 @@ type Slot = { episode: Episode | null; isSure: boolean };
 
 const SURE_AFTER_MS = 250;
 
-export function createEpisodeOrder(onEpisode: (episode: Episode) => void): EpisodeOrder {
+function createEpisodeOrder(onEpisode: (episode: Episode) => void): EpisodeOrder {
   let slots: Slot[] = [];
   let timer: NodeJS.Timeout | undefined;
   let onSure = () => {};

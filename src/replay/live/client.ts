@@ -32,7 +32,7 @@ export type LiveClient = {
   close(): Promise<void>;
 };
 
-export type LiveClientOptions = Omit<LiveCallsOptions, 'onGivenUp'> & {
+type LiveClientOptions = Omit<LiveCallsOptions, 'onGivenUp'> & {
   connect: Connect;
   /** The protocol version that the recording's own handshake agreed on; null where it has none. */
   agreedVersion: string | null;

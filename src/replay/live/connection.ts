@@ -11,7 +11,7 @@ import type { Connect, LiveServer, Outgoing } from '../../talk/server.ts';
 import { outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
 import { messageText } from '../recording/recording.ts';
 
-export type LiveConnectionEvents = {
+type LiveConnectionEvents = {
   /** The server has said something. */
   onHeard(): void;
   /** `status`: of the HTTP answer that it came as, if it did. */
@@ -22,7 +22,7 @@ export type LiveConnectionEvents = {
   onClosed(why: string): void;
 };
 
-export type LiveConnection = {
+type LiveConnection = {
   /** Is told of everything that the client says, sent or not: its handshake and its settings are learned from it. */
   learn(message: Message, json: Buffer): void;
   /** Sends behind what was sent before. `onSent` is called when its turn has come. */

@@ -96,7 +96,7 @@ export function createDeck(options: DeckOptions): Deck {
  * that died, a stream that broke off, no answer in time, a call that its client took back.
  */
 
-export type KeeperOptions = {
+type KeeperOptions = {
   form: BlockForm;
   /** Nothing is played: what was said outside of calls has its place, too. */
   isWhole: boolean;
@@ -107,7 +107,7 @@ export type KeeperOptions = {
   onCall: (episode: Episode, withheld: string | null) => void;
 };
 
-export function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptions) {
+function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptions) {
   let hasKept = false;
 
   return (episode: Episode): void => {

@@ -19,7 +19,7 @@ export type Outcome = 'result' | 'tool error' | 'input required' | 'error' | 'no
 
 export type Answer = { json: Buffer; message: Message };
 
-export type Comparison = {
+type Comparison = {
   isEqual: boolean;
   recorded: Outcome;
   live: Outcome;

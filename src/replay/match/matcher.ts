@@ -24,7 +24,7 @@ export type NoHit =
 /** A recorded call that could have been meant. `isSameTarget`: the same tool, prompt or resource. */
 export type Candidate = { place: Place; isPlayed: boolean; isSameTarget: boolean };
 
-export type UnplayedCall = { call: number; method: string; mayRepeat: boolean };
+type UnplayedCall = { call: number; method: string; mayRepeat: boolean };
 
 export type Client = {
   next(key: CallKey): Hit | NoHit;
@@ -36,7 +36,7 @@ export type Client = {
   unplayed(): Generator<UnplayedCall>;
 };
 
-export type Matcher = {
+type Matcher = {
   calls: number;
   /** In the order in which they first appear. */
   methods: readonly string[];
@@ -156,7 +156,7 @@ function* onwards(size: number, last: number): Generator<number> {
  */
 
 /** What a request is found by. */
-export type CallKey = Pick<RequestKey, 'method' | 'target' | 'digest'>;
+type CallKey = Pick<RequestKey, 'method' | 'target' | 'digest'>;
 
 /** The calls of a recording, numbered from 0 in recorded order. */
 export type RecordedCalls = {
@@ -169,7 +169,7 @@ export type RecordedCalls = {
 };
 
 /** Keys are numbered from 0; -1 stands for none, also of calls. */
-export type CallIndex = {
+type CallIndex = {
   keyNumber(key: CallKey): number;
   /** The key of a call that was read; -1 for one that was not, and so was given to nobody. */
   keyOf(call: number): number;
@@ -182,7 +182,7 @@ export type CallIndex = {
   sizeOf(topic: number): number;
 };
 
-export function indexCalls(calls: RecordedCalls): CallIndex {
+function indexCalls(calls: RecordedCalls): CallIndex {
   const { size, topics, topicOf } = calls;
   const keys = createDigestTable();
   /** By call, plus one: its key, and the next call with its topic. 0 for none. */

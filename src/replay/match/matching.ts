@@ -238,13 +238,13 @@ function refusal(request: RequestMessage, reason: string, why: string, facts: ob
 
 /** Recorded calls that look the same because what tells them apart was redacted. None of them answers anybody. */
 
-export type Hidden = {
+type Hidden = {
   /** `exact` tells redacted values apart, `key` does not. */
   add(key: RequestKey, exact: RequestKey): void;
   isAmbiguous(key: RequestKey): boolean;
 };
 
-export function createHidden(): Hidden {
+function createHidden(): Hidden {
   const exactOf = new Map<string, string>();
   const ambiguous = new Set<string>();
   return {

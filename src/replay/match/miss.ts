@@ -16,9 +16,9 @@ import type { Candidate, Client, NoHit } from './matcher.ts';
 import { mayAlwaysRepeat } from './repeat.ts';
 
 /** `unreadable`: the params have no canonical form, so they equal nothing. */
-export type MissReason = NoHit['reason'] | 'unreadable';
+type MissReason = NoHit['reason'] | 'unreadable';
 
-export type NearCall = {
+type NearCall = {
   place: Place;
   origin: Origin;
   target: string | null;
@@ -52,7 +52,7 @@ export type Miss = Asked & {
 };
 
 /** The key of the recorded call at a place, made anew from its payload; null where that cannot be read any more. */
-export type KeyAt = (place: Place) => RequestKey | null;
+type KeyAt = (place: Place) => RequestKey | null;
 
 /** The recording, as far as a miss has to look into it. */
 export type Recorded = {
@@ -219,14 +219,14 @@ const MAX_DIFFERENCES_IN_ERROR = 20;
 const MAX_METHODS = 20;
 
 /** Values stand as their JSON text, so that numbers stay exact. A null says that this side has none. */
-export type DifferenceData = {
+type DifferenceData = {
   change: Difference['change'];
   pointer: string;
   recorded: string | null;
   live: string | null;
 };
 
-export type NearData = {
+type NearData = {
   seq: number;
   n: number;
   /** Null where there is only one. */
@@ -239,7 +239,7 @@ export type NearData = {
   options: readonly string[] | null;
 };
 
-export type MissData = {
+type MissData = {
   reason: Miss['reason'];
   explanation: string;
   method: string;
@@ -252,7 +252,7 @@ export type MissData = {
   options: readonly string[];
 };
 
-export type MissError = { code: number; message: string; data: MissData };
+type MissError = { code: number; message: string; data: MissData };
 
 /** The `error` member of the answer. */
 export function missError(miss: Miss): MissError {
@@ -385,7 +385,7 @@ function rounded(similarity: number): number {
 export type Path = readonly (string | number | null)[];
 
 /** One `--ignore` or `--ignore-tool` per difference; null where what differs is the target, which always counts. */
-export function ignoreOptions(asked: Asked, differences: readonly Difference[]): string[] | null {
+function ignoreOptions(asked: Asked, differences: readonly Difference[]): string[] | null {
   const paths = withoutInner(differences.map(pathToIgnore));
   return paths.some(([first]) => first === undefined || first === targetParam(asked.method))
     ? null

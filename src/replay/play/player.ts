@@ -51,9 +51,9 @@ export type Asker = {
 export type Turn = 'first' | 'next' | 'unasked';
 
 /** Does something so many microseconds (of recorded time) later. Gives what prevents it; null where it is done already. */
-export type Schedule = (micros: number, turn: Turn, action: () => void) => (() => void) | null;
+type Schedule = (micros: number, turn: Turn, action: () => void) => (() => void) | null;
 
-export type PlayerOptions = {
+type PlayerOptions = {
   script: Script;
   /** The message of the recording at this place: its own JSON text. */
   load: (place: Place) => Buffer;

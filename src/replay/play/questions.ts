@@ -9,10 +9,10 @@ import type { Place } from '../recording/script.ts';
 import { isCancellation } from './translate.ts';
 
 /** The client's answer to a question. */
-export type Settled<T> = { asked: T | null; place: Place };
+type Settled<T> = { asked: T | null; place: Place };
 
 /** `T`: for whom it is asked; null where no call depends on it. */
-export type Questions<T> = {
+type Questions<T> = {
   /** Takes what a request says of its client. */
   learn(request: RequestMessage, json: Buffer): void;
   /** What the client would have to have declared to be asked this; null where it may be asked. */
@@ -106,7 +106,7 @@ function isSame(a: Place, b: Place): boolean {
  */
 
 /** What a client declared: the member `capabilities` of its `initialize`, or of `_meta` in 2026-07-28. */
-export type Capabilities = Readonly<Record<string, unknown>>;
+type Capabilities = Readonly<Record<string, unknown>>;
 
 /** As a client would declare it, such as `elicitation.url`; null for what every client may be asked. */
 export function capabilityFor(method: string, params: unknown): string | null {
@@ -130,7 +130,7 @@ export function isDeclared(capability: string, declared: Capabilities): boolean 
 }
 
 /** The first capability that the requests of a result of type `input_required` want and the client has not declared. */
-export function lackingFor(inputRequests: unknown, declared: Capabilities): string | null {
+function lackingFor(inputRequests: unknown, declared: Capabilities): string | null {
   for (const request of Object.values(objectOf(inputRequests))) {
     const { method, params } = objectOf(request);
     const capability = typeof method === 'string' ? capabilityFor(method, params) : null;

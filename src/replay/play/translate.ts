@@ -14,7 +14,7 @@ import { type Substitution, sourceAt, substitute, substituteOne } from '../../pr
 import type { RequestMessage } from '../../protocol/message/message.ts';
 
 /** A live request. `recordedToken`: the progress token, as it was written, of the recorded one that it stands for. */
-export type Played = { request: RequestMessage; json: Buffer; recordedToken: () => string | undefined };
+type Played = { request: RequestMessage; json: Buffer; recordedToken: () => string | undefined };
 
 const META = ['params', '_meta'] as const;
 

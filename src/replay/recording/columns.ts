@@ -5,7 +5,7 @@
 
 type Piece = Uint8Array | Uint32Array | Float64Array;
 
-export type Column = {
+type Column = {
   set(i: number, value: number): void;
   /** 0 where nothing was set. */
   at(i: number): number;
@@ -49,7 +49,7 @@ export const DIGEST_BYTES = 16;
 
 const WORDS = DIGEST_BYTES / 4;
 
-export type DigestTable = {
+type DigestTable = {
   /** The digest's number, a new one for a new digest. */
   add(digest: Buffer): number;
   /** The digest's number, or -1. */

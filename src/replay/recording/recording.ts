@@ -188,7 +188,7 @@ export function messageText(json: Buffer, n: number): Buffer {
  * secret.
  */
 
-export type Alike = {
+type Alike = {
   /** Whether it can be told which secret each placeholder stands for. */
   isExact: boolean;
   /** A message as it would have been recorded. What was recorded stays as it is. */
@@ -204,7 +204,7 @@ const BEGINNING = '[redacted:';
 const AS_IT_IS: Alike = { isExact: true, redacted: (json) => json, comparable: (json) => json };
 
 /** `keyStores`: where the key may be. */
-export function createAlike(store: Store, session: number, keyStores: readonly Store[]): Alike {
+function createAlike(store: Store, session: number, keyStores: readonly Store[]): Alike {
   const { redaction } = sessionDetails(store, session);
   if (redaction === null) return AS_IT_IS;
   const owner = keyStores.find((one) => keyFingerprint(one) === redaction.key);

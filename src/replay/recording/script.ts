@@ -70,9 +70,9 @@ const KINDS = ['request', 'notification', 'result', 'error', 'invalid'];
  * Columns of lines, which are what the server sent, and of calls. Lines are named by their index plus one, so that 0
  * says that there is none; so are exchanges.
  */
-export type ScriptColumns = ReturnType<typeof createScriptColumns>;
+type ScriptColumns = ReturnType<typeof createScriptColumns>;
 
-export function createScriptColumns() {
+function createScriptColumns() {
   return {
     topics: createTopics(),
     beginning: 0,
@@ -105,11 +105,11 @@ export function createScriptColumns() {
   };
 }
 
-export function kindNumber(kind: string): number {
+function kindNumber(kind: string): number {
   return KINDS.indexOf(kind);
 }
 
-export function scriptOf(columns: ScriptColumns): Script {
+function scriptOf(columns: ScriptColumns): Script {
   const { line, call: calls, topics, calls: size, prologue, beginning } = columns;
   const steps = (first: number, since: number, answer = 0) => stepsFrom(line, first, since, answer);
   return {
@@ -321,7 +321,7 @@ class Builder {
 
 /** The calls of a recording that were asked and not answered yet, while it is read from its beginning to its end. */
 
-export type OpenCall = {
+type OpenCall = {
   call: number;
   place: Place;
   /** With its type; null where it has none. */
@@ -337,7 +337,7 @@ export type OpenCall = {
 };
 
 /** A place as the key of a Map. No line has as many messages as would make two places share a key, short of 256 MB. */
-export function placeKey({ seq, n }: Place): number | string {
+function placeKey({ seq, n }: Place): number | string {
   return n < MANY ? seq * MANY + n : `${seq}.${n}`;
 }
 
@@ -345,7 +345,7 @@ const MANY = 2 ** 20;
 
 const FEW = 64;
 
-export class OpenCalls {
+class OpenCalls {
   readonly #open = new Map<number | string, OpenCall>();
   readonly #byExchange = new Map<number, OpenCall[]>();
   /** Calls without an answer, also cancelled ones, by id. */

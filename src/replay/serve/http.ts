@@ -26,7 +26,7 @@ import { findHeadProblem, type Post, readPost } from './post.ts';
 import { type HttpProfile, readHttpProfile } from './profile.ts';
 import { createSseMock } from './sse.ts';
 
-export type HttpMockOptions = {
+type HttpMockOptions = {
   recording: Recording;
   mock: Mock;
   listen: { host: string; port: number };

@@ -23,7 +23,7 @@ import { type Post, playPost } from './post.ts';
 import type { HttpProfile } from './profile.ts';
 import { createEventStreams, type EventStream, type EventStreams } from './stream.ts';
 
-export type LegacyMock = {
+type LegacyMock = {
   post(post: Post): void;
   get(request: IncomingMessage, response: ServerResponse): void;
   delete(request: IncomingMessage, response: ServerResponse): void;

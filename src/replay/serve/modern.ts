@@ -18,7 +18,7 @@ import { type Post, playPost } from './post.ts';
 import type { HttpProfile } from './profile.ts';
 import { createEventStreams, type EventStreams } from './stream.ts';
 
-export type ModernMock = {
+type ModernMock = {
   /** Whether it is this era's: by its body first, else by its header. */
   isOwn(post: Post): boolean;
   post(post: Post): void;

@@ -84,10 +84,9 @@ function startsWithArray(body: Buffer): boolean {
   return false;
 }
 
-export type Answering = Pick<
-  ReplyOptions,
-  'recording' | 'sessionId' | 'streams' | 'sendUnasked' | 'statusOf'
-> & { profile: HttpProfile };
+type Answering = Pick<ReplyOptions, 'recording' | 'sessionId' | 'streams' | 'sendUnasked' | 'statusOf'> & {
+  profile: HttpProfile;
+};
 
 /** Plays all messages of the POST. Gives the reply to its requests; null where it has none. */
 export function playPost(
@@ -132,7 +131,7 @@ export function receiveAll(player: Player, body: Buffer, messages: readonly Mess
  * A stream also where something precedes the answer; the other form where the client takes no other.
  */
 
-export type ReplyOptions = {
+type ReplyOptions = {
   recording: Recording;
   response: ServerResponse;
   accepted: Accepted;

@@ -15,7 +15,7 @@ import { type Post, receiveAll } from './post.ts';
 import type { HttpProfile } from './profile.ts';
 import { createEventStreams } from './stream.ts';
 
-export type SseMock = {
+type SseMock = {
   /** Where messages are posted to, without the query. */
   postPath: string;
   get(request: IncomingMessage, response: ServerResponse): void;

@@ -15,7 +15,7 @@ import { createBatch } from '../play/batch.ts';
 import type { Asker, Send } from '../play/player.ts';
 import { messageText } from '../recording/recording.ts';
 
-export type StdioMock = {
+type StdioMock = {
   feed(bytes: Buffer): void;
   /** The client has closed its end. */
   end(): void;

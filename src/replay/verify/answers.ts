@@ -13,7 +13,7 @@ import { hasPlaceholder, type Recording } from '../recording/recording.ts';
 import type { Place } from '../recording/script.ts';
 import type { Question } from './plan.ts';
 
-export type Reply = {
+type Reply = {
   /** Null where the recorded client never answered. */
   json: Buffer | null;
   /** The recorded question; null where there is none. */
@@ -128,7 +128,7 @@ const GIVEN_BACK = [
   ['params', '_meta', RELATED_TASK, 'taskId'],
 ];
 
-export type Handles = {
+type Handles = {
   /** Learns what stands for what, and gives what makes the live answer's handles the recorded ones. */
   inAnswer(recorded: Buffer, live: Buffer): Substitution[];
   /** What makes the recorded request's handles the live ones. */

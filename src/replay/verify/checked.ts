@@ -6,7 +6,7 @@ import type { Answer, Outcome } from '../match/compare.ts';
 import type { Place } from '../recording/script.ts';
 import type { Asked } from '../recording/topics.ts';
 
-export type Verdict = 'equal' | 'drift' | 'skipped' | 'not compared';
+type Verdict = 'equal' | 'drift' | 'skipped' | 'not compared';
 
 /** One request of either side. */
 export type Checked = Asked & {

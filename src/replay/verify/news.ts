@@ -23,7 +23,7 @@ import type { PlannedCall } from './plan.ts';
 /** How what was said came: with a call, or by itself on a stream that Streamable HTTP has for that. */
 type Way = 'with a call' | 'by itself';
 
-export type News = {
+type News = {
   /** A call of the plan is asked now. */
   asked(call: number, json: Buffer): void;
   /** The live server said this. */
@@ -53,7 +53,7 @@ const MAX_DIFFERENCES = 100;
 
 const NO_PARAMS = Buffer.from('{}');
 
-export type NewsOptions = {
+type NewsOptions = {
   ignore: IgnoreRules;
   /** The user wants nothing to hear of this method. */
   isLeftOut: (method: string) => boolean;

@@ -139,7 +139,7 @@ function escaped(name: string): string {
  */
 
 /** `tool`: canonical JSON. Gives such a text again. */
-export function withoutIgnored(tool: Buffer, rules: ToolRules | undefined): Buffer {
+function withoutIgnored(tool: Buffer, rules: ToolRules | undefined): Buffer {
   if (rules === undefined) return tool;
   const parsed = JSON.parse(tool.toString()) as Record<string, unknown>;
   if (rules.isEveryArgumentIgnored) delete parsed['inputSchema'];

@@ -6,7 +6,7 @@
 import type { Answer } from '../match/compare.ts';
 import type { Place, ScriptLine } from '../recording/script.ts';
 
-export type Act =
+type Act =
   | { act: 'ask'; call: number }
   | { act: 'notify'; place: Place; method: string; cancels: number | null }
   /** The next acts followed upon this call's answer. */
@@ -20,7 +20,7 @@ export type PlannedCall = { place: Place; answer: Place | null };
 /** A question of the server, and what the client answered; null where it did not. */
 export type Question = { place: Place; answer: Place | null };
 
-export type Plan = { acts: Act[]; calls: PlannedCall[]; questions: Question[] };
+type Plan = { acts: Act[]; calls: PlannedCall[]; questions: Question[] };
 
 /** Progress of the client names a token that the live server has another one for. */
 const NOT_PLAYED = new Set(['notifications/progress']);

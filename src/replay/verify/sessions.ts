@@ -17,7 +17,7 @@ import { findParams, type RequestKey, requestKey } from '../match/key.ts';
 import { messageText } from '../recording/recording.ts';
 import { collectOffer, compareOffers, isList, type ListChange, type ListKind, type Offer } from './offers.ts';
 
-export type Side = { store: Store; session: SessionRow };
+type Side = { store: Store; session: SessionRow };
 
 export type PairedCall = {
   verdict: 'equal' | 'differs' | 'other arguments' | 'only in a' | 'only in b';

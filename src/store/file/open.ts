@@ -32,7 +32,7 @@ export const WAL_MOST_BYTES = 32 * 1024 * 1024;
 /** And is then cut back to this. */
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
 
-export type OpenOptions = {
+type OpenOptions = {
   /** Survive power loss too, not just the end of the process: every commit reaches the disk. */
   durable?: boolean;
   /** The WAL is carried over into the store when it has grown to this. */

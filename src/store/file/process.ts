@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-export type ProcessFacts = { parent: number; program: string; started: string };
+type ProcessFacts = { parent: number; program: string; started: string };
 
 /** Programs that only start others: the client is whoever called them. */
 const LAUNCHERS =

@@ -16,7 +16,7 @@ const MAX_SLICE_MS = 10;
 
 const LEAST_CREDIT_MS = 5;
 
-export type Pace = {
+type Pace = {
   onTraffic(now: number): void;
   onWorked(began: number, ended: number): void;
   /** Whole milliseconds until the next slice may begin. */

@@ -163,7 +163,7 @@ function count({ frames }: RedactionCounts, rules: readonly string[]): void {
 /** Masking the frames of a session after the fact. */
 
 /** A frame as it is stored, and as it is to be. */
-export type FrameChange = { before: BareFrame; after: Frame };
+type FrameChange = { before: BareFrame; after: Frame };
 
 const FRAMES_AT_ONCE = 64;
 
@@ -211,7 +211,7 @@ function redactHttp(store: Store, session: number, frame: BareFrame, redactor: R
 }
 
 /** Puts frames into the place of others, in the transaction at hand. */
-export function prepareFrameChange(store: Store, session: number): (change: FrameChange) => void {
+function prepareFrameChange(store: Store, session: number): (change: FrameChange) => void {
   const own = `session = ${session} AND seq = ?`;
   const setFrame = store.prepare(`UPDATE frame SET payload = ?, flags = ?, sha256 = ? WHERE ${own}`);
   const removeParts = store.prepare(`DELETE FROM frame_part WHERE ${own}`);
@@ -243,9 +243,9 @@ export function prepareFrameChange(store: Store, session: number): (change: Fram
 }
 
 /** What a killed recorder left unfinished: how often which rules found something, and what is to be written. */
-export type UnfinishedChange = { rules: readonly string[]; write(): void };
+type UnfinishedChange = { rules: readonly string[]; write(): void };
 
-export function unfinishedChanges(store: Store, session: number, redactor: Redactor): UnfinishedChange[] {
+function unfinishedChanges(store: Store, session: number, redactor: Redactor): UnfinishedChange[] {
   const remove = store.prepare('DELETE FROM unfinished WHERE session = ? AND channel = ? AND http IS ?');
   const insert = store.prepare(
     'INSERT INTO unfinished (session, channel, part, at, bytes, http) VALUES (?, ?, 0, ?, ?, ?)',
@@ -265,12 +265,12 @@ export function unfinishedChanges(store: Store, session: number, redactor: Redac
 /** Masking the heads of stored HTTP exchanges after the fact. */
 
 /** The columns of an exchange as they are to be. */
-export type HeadChange = ReturnType<typeof redactExchange> & { number: number };
+type HeadChange = ReturnType<typeof redactExchange> & { number: number };
 
 const EXCHANGES_AT_ONCE = 256;
 
 /** What is to be changed in the heads of a session, some at a time. Between two steps the store may be written. */
-export function* headChanges(store: Store, session: number, redactor: Redactor): Generator<HeadChange[]> {
+function* headChanges(store: Store, session: number, redactor: Redactor): Generator<HeadChange[]> {
   const exchangesAfter = prepareHttpExchangesAfter(store, session, EXCHANGES_AT_ONCE);
   let some = exchangesAfter(-1);
   while (some.length > 0) {
@@ -285,7 +285,7 @@ export function* headChanges(store: Store, session: number, redactor: Redactor):
 }
 
 /** Puts changed heads in their place, in the transaction at hand. */
-export function prepareHeadChange(store: Store, session: number): (change: HeadChange) => void {
+function prepareHeadChange(store: Store, session: number): (change: HeadChange) => void {
   const put = store.prepare(
     `UPDATE http_exchange SET path = @path, request_headers = @requestHeaders, request_trailers = @requestTrailers,
        response_headers = @responseHeaders, response_trailers = @responseTrailers, informations = @informations,
@@ -321,9 +321,9 @@ function redactExchange(exchange: HttpExchangeRow, redactor: Redactor | null) {
 type Row = { name: string | null; target: string; command: string | null; cwd: string | null };
 
 /** How many fields and labels are to be changed, and what changes them. */
-export type RowChange = { fields: number; write(): void };
+type RowChange = { fields: number; write(): void };
 
-export function rowChange(store: Store, session: number, redactor: Redactor): RowChange {
+function rowChange(store: Store, session: number, redactor: Redactor): RowChange {
   const row = store
     .prepare<[number], Row>('SELECT name, target, command, cwd FROM session WHERE number = ?')
     .get(session);
@@ -352,7 +352,7 @@ export function rowChange(store: Store, session: number, redactor: Redactor): Ro
 }
 
 /** Notes that the session is redacted with this profile too. */
-export function noteRedaction(store: Store, session: number, profile: RedactionProfile): void {
+function noteRedaction(store: Store, session: number, profile: RedactionProfile): void {
   const both = joined(sessionDetails(store, session).redaction, profile);
   store
     .prepare('UPDATE session SET redaction = ? WHERE number = ?')

@@ -72,7 +72,7 @@ export function candidates(store: Store): Candidate[] {
     .sort((a, b) => a.lastAt - b.lastAt || a.number - b.number);
 }
 
-export type Circumstances = {
+type Circumstances = {
   /** In microseconds since the Unix epoch. */
   now: number;
   /** What the sessions take in the store together. */

@@ -23,7 +23,7 @@ export type Scrubbed = {
   remains: string[];
 };
 
-export type ScrubOptions = {
+type ScrubOptions = {
   /** Rewrite the store even if recorders have to wait for that. */
   isForced?: boolean;
 };

@@ -134,7 +134,7 @@ const MAX_GRAMS = 24;
 const MAX_BEGUN = 400;
 
 /** As a text is put into the index. Its end is padded, so that its last characters begin grams too. */
-export function gramText(text: string): string {
+function gramText(text: string): string {
   // FTS5 stops reading at a NUL.
   return `${foldCase(text).replaceAll('\0', ' ')}  `;
 }
@@ -143,7 +143,7 @@ export function gramText(text: string): string {
  * A query in FTS5's language for frames that may hold what is wanted; null where the index does not help.
  * `begunBy` gives the grams that begin with a text, at most `limit`.
  */
-export function ftsQuery(
+function ftsQuery(
   wanted: Wanted,
   begunBy: (text: string, limit: number) => readonly string[],
 ): string | null {

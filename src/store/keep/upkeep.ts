@@ -22,7 +22,7 @@ import {
   truncateWal,
 } from './scrub.ts';
 
-export type Upkeep = {
+type Upkeep = {
   /** Works for about `maxMs`. `isQuiet`: no frames are coming. Throws SQLite's errors. */
   advance(maxMs: number, isQuiet: boolean): Progress;
   /** Whether the store is so far above its limit that deleting must not take its time. */
@@ -34,7 +34,7 @@ export type Upkeep = {
 };
 
 /** `waiting`: there is something to do, and another process is at it. */
-export type Progress = 'done' | 'more' | 'waiting';
+type Progress = 'done' | 'more' | 'waiting';
 
 /** Age and number of sessions change slowly, and asking for them takes longer than asking for the size. */
 const SLOW_CHECK_EVERY_MS = 60_000;
@@ -62,11 +62,7 @@ export function walBytesWithin(maxBytes: number | null): number {
 }
 
 /** `onNotice` is told once if the limit cannot be kept. */
-export function createUpkeep(
-  store: Store,
-  limits: RetentionLimits,
-  onNotice: (text: string) => void,
-): Upkeep {
+function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: string) => void): Upkeep {
   const turn = createTurn(store);
   const removal = createRemoval(store);
   const canGiveBack = isGivingBack(store);
@@ -179,7 +175,7 @@ export function createUpkeep(
 
 /** When the writer's thread does its upkeep: between the frames, and the less the more of them are waiting. */
 
-export type UpkeepLoop = {
+type UpkeepLoop = {
   /** Another store is open now; undefined: none. */
   open(store: Store | undefined): void;
   /** Frames came, the newest of them so many milliseconds after it had passed. */

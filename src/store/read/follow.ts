@@ -25,7 +25,7 @@ export type OpenCall = {
   at: number;
 };
 
-export type Follower = {
+type Follower = {
   /** What came since the last call, in order of time. The first call gives the last `backlog` frames of the newest session. */
   poll(): Arrival[];
   /** The oldest first. */

@@ -185,7 +185,7 @@ export function prepareMessagesBetween(
 }
 
 /** Walks the messages in step with the frames, or with those of a selection. */
-export function createMessageCursor(
+function createMessageCursor(
   store: Store,
   session: number,
   only?: FrameSelection,
@@ -226,7 +226,7 @@ export function amongSql(seq: string, only: FrameSelection | undefined): string 
  * frames are asked for in their order, small ones that follow are read with them. Memory is bounded: nothing large is kept.
  */
 
-export type Payload = { channel: Channel; payload: Buffer };
+type Payload = { channel: Channel; payload: Buffer };
 
 /** Lists with a space between, and the payloads in the same order, one after another. Null where there is no frame. */
 type Together = [seqs: string, channels: string, lengths: string, bytes: Buffer] | [null, null, null, null];

@@ -149,7 +149,7 @@ export function closingOf({ number, status, closedBy, endedAfter: after }: Endin
 
 export type PrimingEvent = { retry: string | null };
 
-export type EventReader = {
+type EventReader = {
   hadId(seq: number): boolean;
   /** The event without a message by which a stream gave its client an id, shortly before its event `seq`. */
   primingBefore(seq: number, exchange: number): PrimingEvent | null;
@@ -283,7 +283,7 @@ export const REQUEST_HEAD = 0;
 
 export const INFORMATION = 1;
 
-export const RESPONSE_HEAD = 2;
+const RESPONSE_HEAD = 2;
 
 /** A head that passed. `index` tells the answers of status 1xx of one exchange apart. */
 export type HeadMoment = {

@@ -111,7 +111,7 @@ export function findSession(store: Store, reference: string): SessionRow {
   return match;
 }
 
-export function select(store: Store, where: string, limit: number, ...values: string[]): SessionRow[] {
+function select(store: Store, where: string, limit: number, ...values: string[]): SessionRow[] {
   const sql = `SELECT ${SESSION_COLUMNS} FROM session WHERE ${where} ORDER BY started_at DESC, number DESC LIMIT ${limit}`;
   return store.prepare<string[], SessionRow>(sql).all(...values);
 }

@@ -237,7 +237,7 @@ export function isIdentity(coding: string): boolean {
   return coding === '' || coding === 'identity';
 }
 
-export type StreamDecoder = {
+type StreamDecoder = {
   feed(bytes: Buffer, at: number): void;
   /** Says that the next bytes were lost. */
   lose(): void;

@@ -38,7 +38,7 @@ import {
 } from './http-bodies.ts';
 import type { HttpLoss, HttpNews } from './http-items.ts';
 
-export type HttpIngest = {
+type HttpIngest = {
   feed(news: HttpNews): void;
   /** Something of this exchange could not be taken in. */
   abandon(exchange: number, bytes: number, at: number): void;
@@ -54,7 +54,7 @@ export type HttpIngest = {
   finish(): Promise<void>;
 };
 
-export type HttpIngestOptions = {
+type HttpIngestOptions = {
   maxFrameBytes: number;
   /** Where what is not whole could give a secret away; null: it may all be stored. */
   firstSign: FirstSign | null;
@@ -311,7 +311,7 @@ export function createHttpIngest(options: HttpIngestOptions): HttpIngest {
 const HTTP_CHANNELS = ['request', 'response', 'sse'] as const satisfies readonly HttpChannel[];
 
 /** An exchange that has not ended. */
-export type OpenExchange = {
+type OpenExchange = {
   id: number;
   row: HttpExchange;
   session: LiveSession | null;
@@ -325,13 +325,13 @@ export type OpenExchange = {
 };
 
 /** What of the pieces may be stored before they are whole. */
-export type ChannelsHeldBack = {
+type ChannelsHeldBack = {
   released(channel: HttpChannel, pieces: readonly Buffer[], coding: string): readonly Buffer[];
   /** What the channel goes on with is something else. */
   forget(channel: HttpChannel): void;
 };
 
-export function createHeldBack(firstSign: FirstSign | null, isForeign: boolean): ChannelsHeldBack {
+function createHeldBack(firstSign: FirstSign | null, isForeign: boolean): ChannelsHeldBack {
   const channels = new Map<HttpChannel, HeldBack>();
   return {
     released(channel, pieces, coding) {
@@ -346,7 +346,7 @@ export function createHeldBack(firstSign: FirstSign | null, isForeign: boolean):
 }
 
 /** Pieces that are not stored yet. */
-export function heldOf(exchange: OpenExchange): HttpHeld[] {
+function heldOf(exchange: OpenExchange): HttpHeld[] {
   const { session, row, saved } = exchange;
   if (session === null) return [];
   return HTTP_CHANNELS.flatMap((channel) => {
@@ -364,7 +364,7 @@ export function heldOf(exchange: OpenExchange): HttpHeld[] {
 }
 
 /** Says that all pieces so far are stored. */
-export function confirmHeld(exchange: OpenExchange): void {
+function confirmHeld(exchange: OpenExchange): void {
   for (const channel of HTTP_CHANNELS) exchange.saved[channel] = releasedOf(exchange, channel).length;
 }
 
@@ -386,9 +386,9 @@ function releasedOf({ row, request, response, stream, heldBack }: OpenExchange, 
 
 /** Frames from HTTP bodies and events, with what is odd about them. */
 
-export type BodyFacts = { at: number; isComplete: boolean; mediaType: string };
+type BodyFacts = { at: number; isComplete: boolean; mediaType: string };
 
-export function bodyFrame(
+function bodyFrame(
   channel: 'request' | 'response',
   row: HttpExchange,
   { payload, size, truncated, sha256, isDecoded, original }: CollectedBody,
@@ -403,7 +403,7 @@ export function bodyFrame(
   return { channel, at, payload, lineEnd: '', size, truncated, part, http };
 }
 
-export function eventFrame(
+function eventFrame(
   row: HttpExchange,
   session: LiveSession,
   { at, payload, size, truncated, isComplete, isDecoded, original, sha256 }: StreamBlock,

@@ -77,7 +77,7 @@ export function sizeOf(news: HttpNews): number {
 }
 
 /** Bytes are views of the item's. Equal lists of headers are one and the same list. */
-export type NewsReader = (item: Item) => HttpNews;
+type NewsReader = (item: Item) => HttpNews;
 
 export function createNewsReader(): NewsReader {
   const headersOf = createInterner();

@@ -80,7 +80,7 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
 
 type Lost = Omit<HttpLoss, 'type'>;
 
-export type Losses = {
+type Losses = {
   /** More pieces of an exchange, or one more whole exchange. */
   add(lost: Lost): void;
   /** Tells what was lost of an exchange; call it before more of that exchange is kept, so that the gap has its place. */

@@ -101,7 +101,7 @@ export function createStdioIntake(
  * has them safely, so a store that is busy or full loses nothing by itself.
  */
 
-export type Ingest = {
+type Ingest = {
   feed(chunk: Chunk): void;
   gap(gap: StdioGap): void;
   end(): void;

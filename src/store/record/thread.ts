@@ -51,7 +51,7 @@ export type FromWorker =
   | { type: 'notice'; text: string }
   | { type: 'closed' };
 
-export type WriterThread = {
+type WriterThread = {
   append: Batcher['append'];
   /** Whether so many bytes more would be too many. */
   isFull(bytes: number): boolean;

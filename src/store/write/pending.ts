@@ -47,7 +47,7 @@ export type LiveSession = {
   change(change: Partial<LiveRow>): void;
 };
 
-export type LiveRow = {
+type LiveRow = {
   basis: Basis;
   transport: Transport;
   end: { at: number; reason: EndReason } | null;

@@ -117,7 +117,7 @@ export function insertSession(store: Store, start: SessionStart): { number: numb
 const ROWS_AT_ONCE = 32;
 
 /** Returns a function that inserts frames, the first of them as number `firstSeq`; call it inside a transaction. */
-export function prepareFrameInsert(
+function prepareFrameInsert(
   store: Store,
   session: number,
 ): (frames: readonly Frame[], firstSeq: number) => void {
@@ -154,7 +154,7 @@ export function prepareFrameInsert(
 }
 
 /** Returns a function that keeps which rules replaced something in a frame. */
-export function prepareRedactionInsert(
+function prepareRedactionInsert(
   store: Store,
 ): (session: number, seq: number, rules: readonly string[]) => void {
   const insert = store.prepare('INSERT INTO frame_redaction (session, seq, rules) VALUES (?, ?, ?)');

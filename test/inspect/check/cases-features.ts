@@ -4,7 +4,6 @@ import type { Case } from './cases-base.ts';
 import { ask, client, fail, give, hello, LISTEN_ID, modern, note, type Script, server } from './session.ts';
 
 const steps = (...all: (Script['steps'][number] | Script['steps'])[]): Script => ({ steps: all.flat() });
-const fine = steps(hello(), client(ask(1, 'ping')), server(give(1)));
 
 const call = (id: unknown, params: object = {}) =>
   ask(id, 'tools/call', { name: 'add', arguments: { a: 1 }, ...params });
@@ -273,5 +272,3 @@ export const FEATURE_CASES: Record<keyof typeof FEATURE_RULES, Case> = {
     keeps: steps(hello(), began, polled(2, 'working')),
   },
 };
-
-export const FINE = fine;
