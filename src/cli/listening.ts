@@ -19,11 +19,13 @@ export function readListen(text: string): Listen {
 
 /** Why a port could not be opened, and what to do. */
 export function cannotListen({ host, port }: Listen, error: NodeJS.ErrnoException): TapedeckError {
-  const help =
-    error.code === 'EADDRINUSE'
-      ? 'something else listens there. Choose another port, or 0 for a free one: --listen 127.0.0.1:0'
-      : error.message;
-  return new TapedeckError('usage', `Cannot listen on ${host}:${port}: ${help}`, { cause: error });
+  const isTaken = error.code === 'EADDRINUSE';
+  const help = isTaken
+    ? 'something else listens there. Choose another port, or 0 for a free one: --listen 127.0.0.1:0'
+    : error.message;
+  return new TapedeckError(isTaken ? 'busy' : 'io', `Cannot listen on ${host}:${port}: ${help}`, {
+    cause: error,
+  });
 }
 
 export function warnBeyondLoopback({ host }: Listen, what: string): void {

@@ -27,7 +27,7 @@ export async function writeOutput(pieces: Iterable<string>): Promise<void> {
 }
 
 function cannotWrite(error: Error): TapedeckError {
-  return new TapedeckError('usage', `The output cannot be written: ${error.message}.`, { cause: error });
+  return new TapedeckError('io', `The output cannot be written: ${error.message}.`, { cause: error });
 }
 
 function write(text: string): Promise<void> {
@@ -83,11 +83,11 @@ export function createProgress(verb: string, total: number | null): Progress {
 
 /** A report that a command was asked to write beside its output. */
 
-/** Throws `TapedeckError` `usage` where the file cannot be written. */
+/** Throws `TapedeckError` `io` where the file cannot be written. */
 export function writeReport(file: string, text: string): void {
   try {
     writeFileSync(file, text);
   } catch (error) {
-    throw new TapedeckError('usage', `The report cannot be written: ${(error as Error).message}.`);
+    throw new TapedeckError('io', `The report cannot be written: ${(error as Error).message}.`);
   }
 }

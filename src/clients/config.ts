@@ -41,7 +41,7 @@ const PARSERS: Record<Format, (text: string) => Node> = { json: parseJson, toml:
 /** The last one counts where there are several: so it is for Gemini CLI, which alone has two. */
 const URL_KEYS = ['url', 'serverUrl', 'httpUrl'] as const;
 
-/** Throws `TapedeckError` `usage` where the text is not of this format, or says twice what its servers are. */
+/** Throws `TapedeckError` `corrupt` where the text is not of this format, or says twice what its servers are. */
 export function readConfig(text: string, format: Format, sections: readonly (readonly string[])[]): Config {
   const root = parse(text, format);
   const entries = sections.flatMap((section) => [...eachEntry(root, section, [])]);
@@ -53,7 +53,7 @@ function parse(text: string, format: Format): Node {
     return PARSERS[format](text);
   } catch (error) {
     if (error instanceof RangeError)
-      throw new TapedeckError('usage', 'it is nested too deeply to be read', { cause: error });
+      throw new TapedeckError('refused', 'it is nested too deeply to be read', { cause: error });
     throw error;
   }
 }
@@ -67,7 +67,7 @@ function* eachEntry(node: Node, section: readonly string[], path: readonly strin
   }
   const members = key === '*' ? node.members : node.members.filter((member) => member.key === key);
   if (key !== '*' && members.length > 1)
-    throw new TapedeckError('usage', `it has \`${[...path, key].join('.')}\` twice`);
+    throw new TapedeckError('corrupt', `it has \`${[...path, key].join('.')}\` twice`);
   for (const member of members) yield* eachEntry(member.value, rest, [...path, member.key]);
 }
 

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { TapedeckError } from '../errors.ts';
+import { type ErrorCode, readFailure, TapedeckError } from '../errors.ts';
 
 export type ConfigFile = {
   /** As it was named. */
@@ -32,12 +32,12 @@ const MARK = '\ufeff';
 /** A config is read as a whole, and the largest seen have a few megabytes. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Throws `TapedeckError` `usage` where it is not there, no file, or no UTF-8. */
+/** Throws `TapedeckError`: `not-found`, `io`, `refused` where it is no file or too large, `corrupt` where it is no UTF-8. */
 export function readConfigFile(name: string): ConfigFile {
   const path = attempt('it cannot be read', () => realpathSync(name));
   const stat = attempt('it cannot be read', () => statSync(path));
-  if (!stat.isFile()) throw refusal('it is not a file');
-  if (stat.size > MAX_BYTES) throw refusal('it is larger than 64 MiB: no client has such a config');
+  if (!stat.isFile()) throw unfit('refused', 'it is not a file');
+  if (stat.size > MAX_BYTES) throw unfit('refused', 'it is larger than 64 MiB: no client has such a config');
   const bytes = attempt('it cannot be read', () => readFileSync(path));
   const whole = decode(bytes);
   const hasMark = whole.startsWith(MARK);
@@ -52,20 +52,20 @@ function decode(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (error) {
-    throw refusal('it is not UTF-8', error);
+    throw unfit('corrupt', 'it is not UTF-8', error);
   }
 }
 
 /**
- * Puts new bytes in the file's place, with its mode and owner. Throws `TapedeckError` `usage` where that is not allowed,
- * or where the file is not any more what was read.
+ * Puts new bytes in the file's place, with its mode and owner. Throws `TapedeckError`: `refused` where that is not
+ * allowed, `busy` where the file is no longer what was read, `io` where it cannot be written.
  */
 export function replaceConfigFile({ path, bytes: old }: ConfigFile, bytes: Buffer): void {
   const stat = attempt('it cannot be written', () => statSync(path));
   // To rename another file over it would work, but its owner has said that it shall stay as it is.
-  if ((stat.mode & 0o222) === 0) throw refusal('it is read-only');
+  if ((stat.mode & 0o222) === 0) throw unfit('refused', 'it is read-only');
   writeAtomically(path, bytes, stat, () => {
-    if (!readFileSync(path).equals(old)) throw refusal('its client has just changed it; try again');
+    if (!readFileSync(path).equals(old)) throw unfit('busy', 'its client has just changed it; try again');
   });
 }
 
@@ -114,10 +114,14 @@ function attempt<T>(what: string, work: () => T): T {
   } catch (error) {
     if (error instanceof TapedeckError) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
-    throw refusal(`${what}: ${code === 'ENOENT' ? 'there is no such file' : message}`, error);
+    throw unfit(
+      readFailure(error),
+      `${what}: ${code === 'ENOENT' ? 'there is no such file' : message}`,
+      error,
+    );
   }
 }
 
-function refusal(reason: string, cause?: unknown): TapedeckError {
-  return new TapedeckError('usage', reason, { cause });
+function unfit(code: ErrorCode, reason: string, cause?: unknown): TapedeckError {
+  return new TapedeckError(code, reason, { cause });
 }

@@ -70,6 +70,10 @@ function readKept(path: string): Kept | null {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as Kept;
   } catch (error) {
-    throw new TapedeckError('usage', `${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw new TapedeckError(
+      error instanceof SyntaxError ? 'corrupt' : 'io',
+      `${path} cannot be read: ${(error as Error).message}`,
+      { cause: error },
+    );
   }
 }

@@ -20,7 +20,7 @@ export async function choosePort(seed: string, taken: ReadonlySet<number>): Prom
     const port = FIRST + ((start + i) % COUNT);
     if (!taken.has(port) && (await isFree(port))) return port;
   }
-  throw new TapedeckError('usage', `no port between ${FIRST} and ${FIRST + COUNT} is free`);
+  throw new TapedeckError('busy', `no port between ${FIRST} and ${FIRST + COUNT} is free`);
 }
 
 async function isFree(port: number): Promise<boolean> {
@@ -40,7 +40,7 @@ async function isFree(port: number): Promise<boolean> {
 
 export type Listener = WrappedUrl & { name: string; file: string };
 
-/** Throws `TapedeckError` `usage` with the reason where the config cannot be read. */
+/** Throws `TapedeckError` with the reason where the config cannot be read. */
 export function listenersOf(target: Target, keeper: Keeper): Listener[] {
   const open = openConfig(target, keeper);
   return open.config.entries.flatMap((entry) => {

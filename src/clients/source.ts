@@ -65,14 +65,14 @@ export function meaningOf(node: Node, without: ReadonlySet<Member>): unknown {
 
 /** JSON as clients write it: with comments and trailing commas. */
 
-/** Throws `TapedeckError` `usage` where it is none. A text without any value is an empty map. */
+/** Throws `TapedeckError` `corrupt` where it is none. A text without any value is an empty map. */
 export function parseJson(text: string): Node {
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
   const [first] = errors;
   if (first !== undefined) {
     const what = printParseErrorCode(first.error);
-    throw new TapedeckError('usage', `it is not valid JSON: ${what} at ${placeOf(text, first.offset)}`);
+    throw new TapedeckError('corrupt', `it is not valid JSON: ${what} at ${placeOf(text, first.offset)}`);
   }
   if (root === undefined) return { kind: 'map', members: [], start: text.length, end: text.length };
   return toNode(text, root);
@@ -117,7 +117,7 @@ type GatheredMember = {
   beside: (key: string, source: string) => string;
 };
 
-/** Throws `TapedeckError` `usage` where it is none. */
+/** Throws `TapedeckError` `corrupt` where it is none. */
 export function parseToml(text: string): Node {
   const root: Gathered = { kind: 'map', start: 0, end: text.length, members: [] };
   for (const part of read(text)) {
@@ -139,7 +139,7 @@ function read(text: string): (AST.TOMLKeyValue | AST.TOMLTable)[] {
     if (!(error instanceof TomlSourceParseError)) throw error;
     const { message, lineNumber, column } = error;
     throw new TapedeckError(
-      'usage',
+      'corrupt',
       `it is not valid TOML: ${message} at line ${lineNumber}, column ${column + 1}`,
     );
   }

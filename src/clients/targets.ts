@@ -19,7 +19,7 @@ export type Target = {
 export const ALL = 'all';
 
 /**
- * The files that are there. `known`: files that were wrapped before, wherever they are. Throws `TapedeckError` `usage`
+ * The files that are there. `known`: files that were wrapped before, wherever they are. Throws `TapedeckError` `not-found`
  * where the word means nothing, or no file of the client is there.
  */
 export function findTargets(word: string, machine: Machine, known: readonly string[]): Target[] {
@@ -30,7 +30,7 @@ export function findTargets(word: string, machine: Machine, known: readonly stri
   if (found.length > 0) return found;
   const places = placesOf(client, machine).map(({ file }) => file);
   throw new TapedeckError(
-    'usage',
+    'not-found',
     `No config of ${client.title} was found. Looked for: ${places.join(', ')}`,
   );
 }
@@ -70,7 +70,7 @@ function isAt(file: string, projectPath: string): boolean {
 function unknownTarget(word: string): TapedeckError {
   const names = CLIENTS.map(({ id }) => id).join(', ');
   return new TapedeckError(
-    'usage',
+    'not-found',
     `Expected a client or a file, got \`${word}\`: no such file. The clients: ${names}; or ${ALL}`,
   );
 }

@@ -26,7 +26,7 @@ type UnwrapOptions = {
   isDryRun: boolean;
 };
 
-/** Throws `TapedeckError` `usage` with the reason where the file is refused; then nothing was written. */
+/** Throws `TapedeckError` with the reason where the file is refused; then nothing was written. */
 export function unwrapConfig(target: Target, { names, isDryRun }: UnwrapOptions, keeper: Keeper): Change {
   const open = openConfig(target, keeper);
   const { config, file } = open;

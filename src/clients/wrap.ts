@@ -32,7 +32,7 @@ type WrapOptions = {
 
 type Wrapped = { row: Row; edits: Edit[]; expected: Expected; url?: WrappedUrl };
 
-/** Throws `TapedeckError` `usage` with the reason where the file is refused; then nothing was written. */
+/** Throws `TapedeckError` with the reason where the file is refused; then nothing was written. */
 export async function wrapConfig(target: Target, options: WrapOptions, keeper: Keeper): Promise<Change> {
   const open = openConfig(target, keeper);
   const ports = new Set(open.urls.map(({ port }) => port));

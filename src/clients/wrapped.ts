@@ -24,7 +24,7 @@ export type OpenConfig = {
   isUntouched: boolean;
 };
 
-/** Throws `TapedeckError` `usage` with the reason, where the file cannot be read or understood. */
+/** Throws `TapedeckError` with the reason, where the file cannot be read or understood. */
 export function openConfig(target: Target, keeper: Keeper): OpenConfig {
   const file = readConfigFile(target.file);
   const config = readConfig(file.text, target.format, target.sections);
@@ -136,7 +136,7 @@ export type Change = {
 export type Expected = { entry: Entry; words: readonly string[] };
 
 /**
- * The file with the edits made. Throws `TapedeckError` `usage` where anything else would be different from before: then
+ * The file with the edits made. Throws `TapedeckError` `refused` where anything else would be different from before: then
  * the fault is tapedeck's, and the file stays as it is.
  */
 export function editConfig(open: OpenConfig, edits: readonly Edit[], expected: readonly Expected[]): Buffer {
@@ -144,7 +144,7 @@ export function editConfig(open: OpenConfig, edits: readonly Edit[], expected: r
   const text = applyEdits(config.text, edits);
   if (!isProven(config, text, target, expected)) {
     throw new TapedeckError(
-      'usage',
+      'refused',
       'it cannot be edited without changing more than its servers. This is a fault of tapedeck: please report it',
     );
   }

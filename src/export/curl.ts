@@ -38,7 +38,7 @@ export function* writeCurl(
 ): Generator<string> {
   if (session.transport === 'stdio')
     throw new TapedeckError(
-      'usage',
+      'refused',
       'curl speaks HTTP, and this session came over stdio. Take --format ndjson, and replay it.',
     );
   const bodiesOf = prepareBodies(store, session.number, only);

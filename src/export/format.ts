@@ -13,6 +13,6 @@ export type WriteOptions = {
 
 export type Format = {
   describe: string;
-  /** The session in pieces of text. Throws `TapedeckError` `usage` for a session that the format cannot hold. */
+  /** The session in pieces of text. Throws `TapedeckError` `refused` for a session that the format cannot hold. */
   write(store: Store, session: SessionRow, options: WriteOptions): Iterable<string>;
 };

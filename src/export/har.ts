@@ -28,7 +28,7 @@ export function* writeHar(
 ): Generator<string> {
   if (session.transport === 'stdio')
     throw new TapedeckError(
-      'usage',
+      'refused',
       'An HTTP archive holds HTTP, and this session came over stdio. Take --format ndjson or markdown.',
     );
   const bodiesOf = prepareBodies(store, session.number, only);

@@ -23,7 +23,7 @@ const PERMISSIONS = 0o777;
 
 /**
  * A file is replaced once the new one is whole, keeps its permissions, and is readable only by its owner unless it was
- * there before; of a symbolic link what it leads to. As `new` it must not be there yet. Throws `TapedeckError` `usage` where that cannot be done.
+ * there before; of a symbolic link what it leads to. As `new` it must not be there yet. Throws `TapedeckError` `io` where that cannot be done.
  */
 export function replaceFile(path: string, pieces: Iterable<string>, as: 'new' | 'replace' = 'replace'): void {
   const target = targetOf(path);
@@ -50,7 +50,7 @@ export function replaceFile(path: string, pieces: Iterable<string>, as: 'new' | 
   }
 }
 
-/** Says beforehand what would go wrong: throws `TapedeckError` `usage` where no file can be made beside it. */
+/** Says beforehand what would go wrong: throws `TapedeckError` `io` where no file can be made beside it. */
 export function checkReplaceable(path: string): void {
   try {
     accessSync(dirname(targetOf(path)), constants.W_OK);
@@ -84,5 +84,5 @@ export function writePieces(file: number, pieces: Iterable<string>): void {
 export function cannotWrite(path: string, error: unknown): unknown {
   const isFileError = error instanceof Error && 'syscall' in error;
   if (!isFileError) return error;
-  return new TapedeckError('usage', `${path} cannot be written: ${error.message}.`, { cause: error });
+  return new TapedeckError('io', `${path} cannot be written: ${error.message}.`, { cause: error });
 }

@@ -102,7 +102,7 @@ async function openIfThere({ recording, openSource }: PlaybackOptions): Promise<
 function refuseOpen(session: SessionRow): void {
   if (stateOf(session) !== 'open') return;
   throw new TapedeckError(
-    'usage',
+    'busy',
     `Session ${session.id} is still being recorded: nothing can be added to it before its end.`,
   );
 }

@@ -3,7 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { hostname } from 'node:os';
 import { addAbortSignal } from 'node:stream';
-import { TapedeckError } from '../errors.ts';
+import { readFailure, TapedeckError } from '../errors.ts';
 import { readNdjson } from '../export/text/read.ts';
 import { openForReading, openTemporaryStore, type Store, storePath } from '../store/file/open.ts';
 import { type CatchUpNotices, openIndexed } from '../store/keep/catch-up.ts';
@@ -69,11 +69,11 @@ function openSession(name: string, file: string, notices: CatchUpNotices): Sourc
   }
 }
 
-/** Throws `TapedeckError` `usage` where there is nothing to play. */
+/** Throws `TapedeckError` `refused` where there is nothing to play. */
 function checkPayloads(session: SessionRow): SessionRow {
   if (session.capture === 'full') return session;
   throw new TapedeckError(
-    'usage',
+    'refused',
     `Session ${session.id} was recorded with --capture meta: it has sizes and times, and nothing that could be played.`,
   );
 }
@@ -93,6 +93,5 @@ function isFileError(error: unknown): error is NodeJS.ErrnoException {
 }
 
 function cannotRead(file: string, error: NodeJS.ErrnoException): TapedeckError {
-  const code = error.code === 'ENOENT' ? 'not-found' : 'usage';
-  return new TapedeckError(code, `${file} cannot be read: ${error.message}.`, { cause: error });
+  return new TapedeckError(readFailure(error), `${file} cannot be read: ${error.message}.`, { cause: error });
 }

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { TapedeckError } from '../../errors.ts';
+import { type ErrorCode, readFailure, TapedeckError } from '../../errors.ts';
 import { nearest } from '../../inspect/filter/tokens.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { KEYS, type Key, readValue } from './keys.ts';
@@ -11,18 +11,18 @@ import { type ConfigFile, ownConfigPath } from './location.ts';
 /** `values` as words of a command line; `place` is file, line and column. */
 export type Setting = { name: string; key: Key; values: string[]; place: string };
 
-/** Throws `TapedeckError` `usage`, with file, line and column of what is wrong. */
+/** Throws `TapedeckError` with file, line and column of what is wrong: `corrupt` where it is no JSON, else `usage`. */
 export function readConfigFile(file: ConfigFile): Setting[] {
   const text = readText(file.path);
-  const fail = (offset: number, words: string): never => {
+  const fail = (offset: number, words: string, code: ErrorCode = 'usage'): never => {
     // Keys and values may come with somebody else's project, and are hostile on a terminal.
-    throw new TapedeckError('usage', escapeText(`${placeOf(file.path, text, offset)}: ${words}`));
+    throw new TapedeckError(code, escapeText(`${placeOf(file.path, text, offset)}: ${words}`));
   };
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
   const [first] = errors;
   if (first !== undefined)
-    fail(first.offset, `not valid JSON: ${inWords(printParseErrorCode(first.error))}.`);
+    fail(first.offset, `not valid JSON: ${inWords(printParseErrorCode(first.error))}.`, 'corrupt');
   if (root === undefined) return [];
   if (root.type !== 'object') fail(root.offset, 'Expected an object, { … }.');
   return leavesOf(root, '', fail).map(({ name, node }) => {
@@ -33,7 +33,7 @@ export function readConfigFile(file: ConfigFile): Setting[] {
       const values = readValue(name, key, value, file.path);
       return { name, key, values, place: placeOf(file.path, text, node.offset) };
     } catch (error) {
-      return fail(node.offset, (error as Error).message);
+      return fail(node.offset, (error as Error).message, (error as TapedeckError).code);
     }
   });
 }
@@ -48,7 +48,10 @@ function readText(path: string): string {
     // A byte order mark is no part of JSON.
     return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
-    throw new TapedeckError('usage', `The configuration file cannot be read: ${(error as Error).message}.`);
+    throw new TapedeckError(
+      readFailure(error),
+      `The configuration file cannot be read: ${(error as Error).message}.`,
+    );
   }
 }
 
@@ -82,7 +85,7 @@ function assertAllowed({ isOwn }: ConfigFile, name: string, { inProject }: Key, 
   if (isOwn || inProject === true) return;
   if (inProject !== false && inProject.includes(String(value))) return;
   throw new TapedeckError(
-    'usage',
+    'refused',
     `\`${name}\` cannot be set for a project, because the file may have come with somebody else’s code. It may stand in your own: ${ownConfigPath()}`,
   );
 }
@@ -109,7 +112,7 @@ const REDACTION = ['--redact', '--redact-rule', '--no-redact-rule', '--capture']
 
 const LIMITS = ['--older-than', '--max-size', '--max-sessions'];
 
-/** The command line with what the files say about its command. Throws `TapedeckError` `usage`. */
+/** The command line with what the files say about its command. Throws `TapedeckError` as `readConfigFile` does. */
 export function withConfig(argv: readonly string[], files: readonly ConfigFile[]): string[] {
   const dashes = argv.indexOf('--');
   const own = dashes === -1 ? argv : argv.slice(0, dashes);

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { hostname } from 'node:os';
 import { addAbortSignal } from 'node:stream';
 import type { CommandModule } from 'yargs';
-import { TapedeckError } from '../../errors.ts';
+import { readFailure, TapedeckError } from '../../errors.ts';
 import { READER_NAMES, READERS, type ReaderName, recognise } from '../../export/foreign/readers.ts';
 import { openStore, type Store, storePath } from '../../store/file/open.ts';
 import { processStarted } from '../../store/file/process.ts';
@@ -52,7 +52,7 @@ export const importCommand: CommandModule<object, Options> = {
   async handler({ files, db, name, format }) {
     const store = openStore(storePath(db));
     const stopping = new AbortController();
-    const stop = () => stopping.abort(new TapedeckError('usage', 'Stopped: the import is not finished.'));
+    const stop = () => stopping.abort(new TapedeckError('stopped', 'Stopped: the import is not finished.'));
     for (const signal of STOP_SIGNALS) process.once(signal, stop);
     for (const file of files) {
       const ids = await importFile(store, file, { name: name ?? null, format, signal: stopping.signal });
@@ -65,7 +65,7 @@ export const importCommand: CommandModule<object, Options> = {
 
 type ImportChoice = { name: string | null; format: ReaderName | undefined; signal: AbortSignal };
 
-/** Reads one file into the store, and gives the ids of its sessions. Throws `TapedeckError` `usage` for a broken one. */
+/** Reads one file into the store, and gives the ids of its sessions. Throws `TapedeckError`: `corrupt` or `newer` for a broken one, `not-found` or `io` where it cannot be read. */
 async function importFile(store: Store, file: string, choice: ImportChoice): Promise<string[]> {
   const { name, signal } = choice;
   const progress = createProgress('imported', null);
@@ -84,7 +84,9 @@ async function importFile(store: Store, file: string, choice: ImportChoice): Pro
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof Error && 'syscall' in error)) throw error;
-    throw new TapedeckError('usage', `${shown} cannot be read: ${error.message}.`, { cause: error });
+    throw new TapedeckError(readFailure(error), `${shown} cannot be read: ${error.message}.`, {
+      cause: error,
+    });
   } finally {
     progress.end();
   }

@@ -148,7 +148,7 @@ function closedSession(store: Store, reference: string): number {
   const session = candidates(store).find((candidate) => candidate.number === number);
   if (session !== undefined && isOpen(session, Date.now() * 1000)) {
     throw new TapedeckError(
-      'usage',
+      'busy',
       `Session ${id} is being recorded, and cannot be deleted before it has ended. See: tapedeck list`,
     );
   }

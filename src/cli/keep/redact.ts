@@ -99,7 +99,7 @@ function finishInterrupted(store: Store, turn: Turn): void {
 
 function stillOpen(id: string): TapedeckError {
   return new TapedeckError(
-    'usage',
+    'busy',
     `Session ${id} is still being recorded. Redact it when it has ended. See: tapedeck list`,
   );
 }

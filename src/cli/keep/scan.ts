@@ -78,7 +78,7 @@ function isFile(what: string): boolean {
 function filesOf(what: string): string[] {
   if (!isFile(what)) return [];
   if (!existsSync(what))
-    throw new TapedeckError('usage', `Expected a file or folder, but there is no ${what}.`);
+    throw new TapedeckError('not-found', `Expected a file or folder, but there is no ${what}.`);
   if (!statSync(what).isDirectory()) return [what];
   const names = readdirSync(what, { recursive: true, encoding: 'utf8' });
   return names

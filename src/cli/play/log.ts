@@ -24,7 +24,7 @@ export type ReplayLog = {
   misses(): number;
   /** Says at the end what was added to `recording`, and what was not; nothing where nothing was asked live. */
   list(recording: string, end: DeckEnd): void;
-  /** Throws `TapedeckError` `usage` where the report is not whole. */
+  /** Throws `TapedeckError` `io` where the report is not whole. */
   end(): void;
 };
 
@@ -116,12 +116,12 @@ function openReport(path: string): number {
 }
 
 function cannotReport(error: unknown): TapedeckError {
-  return new TapedeckError('usage', `The report cannot be written: ${(error as Error).message}.`);
+  return new TapedeckError('io', `The report cannot be written: ${(error as Error).message}.`);
 }
 
 /** `replay --calls FILE`: what was called, for whoever tests the client. Many processes may share the file. */
 
-/** Throws `TapedeckError` `usage` for a file that cannot be written, at the end too. */
+/** Throws `TapedeckError` `io` for a file that cannot be written, at the end too. */
 export function openCallsFile(path: string | undefined): CallLog & { end(): void } {
   if (path === undefined) return { onMatch() {}, onRefusal() {}, watch: (mock) => mock, end() {} };
   const file = openForAppending(path);
@@ -156,5 +156,5 @@ function openForAppending(path: string): number {
 }
 
 function cannotWrite(error: unknown): TapedeckError {
-  return new TapedeckError('usage', `The calls cannot be written: ${(error as Error).message}.`);
+  return new TapedeckError('io', `The calls cannot be written: ${(error as Error).message}.`);
 }

@@ -19,7 +19,7 @@ export const RECORDING = {
 export async function openSource(recording: string, db: string | undefined): Promise<Source> {
   const progress = createProgress('imported', null);
   const stopping = new AbortController();
-  const stopped = new TapedeckError('usage', 'Stopped before the recording was read.');
+  const stopped = new TapedeckError('stopped', 'Stopped before the recording was read.');
   const ignoreSignals = onStopSignals(() => stopping.abort(stopped));
   const { signal } = stopping;
   try {

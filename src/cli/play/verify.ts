@@ -112,7 +112,7 @@ export const verifyCommand: CommandModule<object, Options> = {
     const at = Date.now();
     const verification = await verify(recording, connect, options).catch((error) => {
       throw error instanceof NoServer
-        ? new TapedeckError('usage', escapeText(error.message), { cause: error })
+        ? new TapedeckError('io', escapeText(error.message), { cause: error })
         : error;
     });
     report(verification, argv, at);
@@ -165,11 +165,11 @@ function checkNames({ script, load, read }: Recording, names: readonly string[])
     known.add(message.canonical);
     if (message.canonical === 'tools/call') known.add(message.details.target ?? '');
   }
-  if (known.size === 0) throw new TapedeckError('usage', 'The recording has no request of a client in it.');
+  if (known.size === 0) throw new TapedeckError('refused', 'The recording has no request of a client in it.');
   const unknown = names.find((name) => !known.has(name));
   if (unknown === undefined) return;
   const all = [...known].map((name) => escapeText(name)).join(', ');
-  throw new TapedeckError('usage', `The recording has no method or tool \`${unknown}\`. It has: ${all}.`);
+  throw new TapedeckError('not-found', `The recording has no method or tool \`${unknown}\`. It has: ${all}.`);
 }
 
 function report(verification: Verification, { recording, json, junit, markdown }: Options, at: number): void {

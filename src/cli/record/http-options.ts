@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { HttpOptions } from '../../capture/http/proxy.ts';
-import { TapedeckError } from '../../errors.ts';
+import { readFailure, TapedeckError } from '../../errors.ts';
 import { readListen } from '../listening.ts';
 import { filled } from './options.ts';
 
@@ -119,7 +119,7 @@ function readTls(certFile: string | undefined, keyFile: string | undefined): Htt
   } catch (error) {
     const reason = (error as Error).message;
     throw new TapedeckError(
-      'usage',
+      'corrupt',
       `Expected a certificate after \`--tls-cert\` and its key after \`--tls-key\`, both as PEM: ${reason}`,
     );
   }
@@ -131,7 +131,7 @@ function readPem(option: string, file: string): Buffer {
   } catch (error) {
     const reason = (error as Error).message;
     throw new TapedeckError(
-      'usage',
+      readFailure(error),
       `Expected a PEM file after \`${option}\`, but it cannot be read: ${reason}`,
     );
   }

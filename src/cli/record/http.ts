@@ -161,7 +161,7 @@ const STRICT_REFUSED = 1;
 
 const NOTHING_TO_SERVE = 2;
 
-/** Exits as `recordHttp` does. Throws `TapedeckError` `usage` where there is nothing to serve. */
+/** Exits as `recordHttp` does. Throws `TapedeckError` `not-found` where there is nothing to serve. */
 export async function recordWrapped(
   words: readonly string[],
   options: RecordOptions,
@@ -192,7 +192,7 @@ function findListeners(words: readonly string[]): Listener[] {
   const listeners = targets.flatMap((target) => tryListenersOf(target, keeper));
   if (listeners.length > 0) return [...new Map(listeners.map((one) => [one.port, one])).values()];
   throw new TapedeckError(
-    'usage',
+    'not-found',
     `No URL server is wrapped${words.length === 0 ? '' : ` there: ${words.join(', ')}`}. See: tapedeck wrap --list`,
   );
 }

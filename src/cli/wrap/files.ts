@@ -66,7 +66,7 @@ async function changeFiles(
 ): Promise<void> {
   const keeper = thisKeeper();
   const targets = findTargets(word, thisMachine(), known);
-  if (targets.length === 0) throw new TapedeckError('usage', NO_CLIENT);
+  if (targets.length === 0) throw new TapedeckError('not-found', NO_CLIENT);
   assertNamed(targets, names, keeper);
   const changes: Change[] = [];
   const work = async () => {
@@ -108,7 +108,7 @@ function assertNamed(targets: readonly Target[], names: readonly string[], keepe
   const files = targets.map(({ file }) => file).join(', ');
   const others = there.size === 0 ? 'it has none' : `there are: ${[...there].join(', ')}`;
   throw new TapedeckError(
-    'usage',
+    'not-found',
     escapeText(`Expected a server of ${files}, got \`${unknown}\`; ${others}`),
   );
 }

@@ -5,7 +5,7 @@
 import type { StdioChannel } from '../../protocol/wire/frame.ts';
 import type { Store } from '../../store/file/open.ts';
 import { timeAfter } from '../text/lines.ts';
-import { BadLine, type Members, required } from '../text/members.ts';
+import { BadLine, type Members, NewerFormat, required } from '../text/members.ts';
 import type { ImportOptions } from '../text/read.ts';
 import {
   type ForeignSession,
@@ -94,7 +94,9 @@ function readHeader(header: Members): ForeignStart {
       'expected the header of a cassette, {"type":"header","cassetteVersion":2,…}, got another object',
     );
   if (version > NEWEST)
-    throw new BadLine(`written by a newer mcp-cassette (version ${version}, the newest known is ${NEWEST})`);
+    throw new NewerFormat(
+      `written by a newer mcp-cassette (version ${version}, the newest known is ${NEWEST})`,
+    );
   const isRedacted = header.object('redaction')?.flag('applied') === true;
   return {
     at: required(header, 'startedAt', timeOf(header, 'startedAt')),

@@ -15,7 +15,7 @@ type Reader = {
   /** The first JSON object of such a file has members of all these names. */
   signature: readonly string[];
   /**
-   * Stores what the source holds as new sessions, and gives their public ids. Throws `TapedeckError` `usage` for a broken
+   * Stores what the source holds as new sessions, and gives their public ids. Throws `TapedeckError` `corrupt` or `newer` for a broken
    * source, of which then nothing is stored.
    */
   read(store: Store, source: AsyncIterable<Buffer>, options: ImportOptions): Promise<string[]>;
@@ -72,14 +72,14 @@ const OPEN_OBJECT = 0x7b;
 
 type Recognised = { format: ReaderName; source: AsyncIterable<Buffer> };
 
-/** Reads as much as it takes, and gives it with the rest. Throws `TapedeckError` `usage` for a file of no known format. */
+/** Reads as much as it takes, and gives it with the rest. Throws `TapedeckError` `corrupt` for a file of no known format. */
 export async function recognise(source: AsyncIterable<Buffer>, file: string): Promise<Recognised> {
   const chunks = source[Symbol.asyncIterator]();
   const whole = rejoined(chunks);
   const format = formatOf(await whole.beginning());
   if (format !== null) return { format, source: whole.source };
   await chunks.return?.();
-  throw new TapedeckError('usage', `${file}, line 1: ${EXPECTED}.`);
+  throw new TapedeckError('corrupt', `${file}, line 1: ${EXPECTED}.`);
 }
 
 const OTHERS = READER_NAMES.filter((name) => name !== 'ndjson').join(', ');

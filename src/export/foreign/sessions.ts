@@ -113,7 +113,7 @@ type LineReader = {
   finish(): void;
 };
 
-/** Gives the public ids of the new sessions. Throws `TapedeckError` `usage` for a broken file, of which then nothing is stored. */
+/** Gives the public ids of the new sessions. Throws `TapedeckError` `corrupt` or `newer` for a broken file, of which then nothing is stored. */
 export async function readForeignLines(
   store: Store,
   source: AsyncIterable<Buffer>,

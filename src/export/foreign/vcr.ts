@@ -8,7 +8,7 @@ import { skipSpace, skipValue, sourceText } from '../../protocol/json/read.ts';
 import { commandLine } from '../../protocol/text.ts';
 import type { Store } from '../../store/file/open.ts';
 import { BYTE_ORDER_MARK, checkUtf8, LONGEST, refusalAt, timeAfter } from '../text/lines.ts';
-import { BadLine, type Members, readObject, required } from '../text/members.ts';
+import { BadLine, type Members, NewerFormat, readObject, required } from '../text/members.ts';
 import type { ImportOptions } from '../text/read.ts';
 import {
   createForeignSessions,
@@ -26,7 +26,7 @@ const NEWEST = 1;
 
 const LF = 0x0a;
 
-/** Gives the public id of the new session. Throws `TapedeckError` `usage` for a broken file, of which then nothing is stored. */
+/** Gives the public id of the new session. Throws `TapedeckError` `corrupt` or `newer` for a broken file, of which then nothing is stored. */
 export async function readVcr(
   store: Store,
   source: AsyncIterable<Buffer>,
@@ -89,7 +89,7 @@ function checkVersion(recording: Members): void {
   const version = required(recording, 'format_version', recording.text('format_version'));
   const [, major] = /^(\d{1,6})(?:\.\d+)*$/.exec(version) ?? [];
   if (Number(major) > NEWEST)
-    throw new BadLine(`written by a newer ${ORIGIN} (format ${version}, the newest known is ${NEWEST})`);
+    throw new NewerFormat(`written by a newer ${ORIGIN} (format ${version}, the newest known is ${NEWEST})`);
   if (Number(major) !== NEWEST)
     throw new BadLine(`expected format 1.0.0 as \`format_version\`, got ${JSON.stringify(version)}`);
 }

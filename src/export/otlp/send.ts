@@ -7,8 +7,8 @@ const TIMEOUT_MS = 10_000;
 const MAX_ANSWER_CHARS = 300;
 
 /**
- * Sends one line after the other below `base` (`http://127.0.0.1:4318`), with these headers. Throws `TapedeckError` `usage`
- * for the first that is not taken; those before it are there, and sending again does not double their spans.
+ * Sends one line after the other below `base` (`http://127.0.0.1:4318`), with these headers. Throws `TapedeckError` for
+ * the first that is not taken (`io` where the collector cannot be reached, `refused` where it answers otherwise); those before it are there, and sending again does not double their spans.
  */
 export async function sendOtlp(
   base: URL,
@@ -37,18 +37,18 @@ async function sendLine(url: URL, headers: Readonly<Record<string, string>>, bod
     text = await response.text();
   } catch (error) {
     const { cause = error } = error as Error;
-    throw new TapedeckError('usage', `The collector at ${url} could not be reached: ${reasonOf(cause)}.`);
+    throw new TapedeckError('io', `The collector at ${url} could not be reached: ${reasonOf(cause)}.`);
   }
   const answer = text.length > MAX_ANSWER_CHARS ? `${text.slice(0, MAX_ANSWER_CHARS)}…` : text;
   if (!response.ok) {
     throw new TapedeckError(
-      'usage',
+      'refused',
       `The collector at ${url} answered ${response.status} ${response.statusText}: ${JSON.stringify(answer)}`,
     );
   }
   const refused = refusedBy(text);
   if (refused !== null)
-    throw new TapedeckError('usage', `The collector at ${url} refused a part: ${JSON.stringify(refused)}`);
+    throw new TapedeckError('refused', `The collector at ${url} refused a part: ${JSON.stringify(refused)}`);
 }
 
 function reasonOf(cause: unknown): string {

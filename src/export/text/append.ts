@@ -35,7 +35,7 @@ const MAX_TRIES = 10;
 
 /**
  * Adds blocks to a file. `store` is for passing use; `start` is the session that the file holds. Throws `TapedeckError`
- * `usage` where the file cannot be read or written any more.
+ * `io` where the file cannot be written, `corrupt` where it was changed and cannot be read any more.
  */
 export async function appendNdjson(
   path: string,
@@ -56,7 +56,7 @@ export async function appendNdjson(
   } catch (error) {
     rmSync(partOf(target), { force: true });
     if (!(error instanceof BadLine)) throw cannotWrite(path, error);
-    throw new TapedeckError('usage', `${path} was changed, and cannot be added to: ${error.message}.`, {
+    throw new TapedeckError('corrupt', `${path} was changed, and cannot be added to: ${error.message}.`, {
       cause: error,
     });
   }

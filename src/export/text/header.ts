@@ -15,7 +15,7 @@ import type {
   Transport,
 } from '../../store/file/columns.ts';
 import type { SessionDetails, SessionRow } from '../../store/read/sessions.ts';
-import { BadLine, type Members, required } from './members.ts';
+import { BadLine, type Members, NewerFormat, required } from './members.ts';
 
 /** What is written, and the newest that is read. */
 const FORMAT = 1;
@@ -136,7 +136,7 @@ export function readHeader(line: Members): Header {
   }
   const format = line.count('tapedeck');
   if (format !== null && format > FORMAT) {
-    throw new BadLine(
+    throw new NewerFormat(
       `written by a newer tapedeck (format ${format}, this one knows ${FORMAT}): update mcp-tapedeck`,
     );
   }

@@ -1,7 +1,7 @@
 /** The lines of a text file, numbered as editors number them. */
 import { constants, isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../../errors.ts';
-import { BadLine, type Members, readLine } from './members.ts';
+import { BadLine, type Members, NewerFormat, readLine } from './members.ts';
 
 /** `isWhole`: its line end is there, so that nothing can be missing from it. */
 export type SourceLine = { number: number; bytes: Buffer; isWhole: boolean };
@@ -91,7 +91,11 @@ export function lineMembers({ bytes, isWhole }: SourceLine): Members {
 export function refusalAt(file: string, line: number, error: unknown): unknown {
   if (!(error instanceof BadLine)) return error;
   const at = error instanceof TooLongLine ? error.number : line;
-  return new TapedeckError('usage', `${file}, line ${at}: ${error.message}.`, { cause: error });
+  return new TapedeckError(
+    error instanceof NewerFormat ? 'newer' : 'corrupt',
+    `${file}, line ${at}: ${error.message}.`,
+    { cause: error },
+  );
 }
 
 /** Where the frames of a text recording stand, for who points at them. */

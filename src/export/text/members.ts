@@ -16,6 +16,9 @@ export class BadLine extends Error {
   override name = 'BadLine';
 }
 
+/** The file was written by a newer program than this one knows. */
+export class NewerFormat extends BadLine {}
+
 export type Members = {
   /** Where the object stands: `the line`, or the member that it is the value of. */
   where: string;

@@ -26,7 +26,7 @@ export type ImportOptions = {
   signal: AbortSignal;
 };
 
-/** Gives the public id of the new session. Throws `TapedeckError` `usage` for a source that is no text recording. */
+/** Gives the public id of the new session. Throws `TapedeckError` `corrupt` or `newer` for a source that is no text recording of this format. */
 export async function readNdjson(
   store: Store,
   source: AsyncIterable<Buffer>,

@@ -8,7 +8,7 @@ const WAIT_MS = 10_000;
 
 /**
  * Lets one process at a time work with a folder. The lock is SQLite's own: the system takes it away from a process that
- * dies. Throws `TapedeckError` `usage` where another one keeps it, or where the folder cannot be used.
+ * dies. Throws `TapedeckError`: `busy` where another one keeps it, `io` where the folder cannot be used.
  */
 export async function withLock<T>(folder: string, work: () => Promise<T>): Promise<T> {
   const lock = take(folder);
@@ -30,6 +30,6 @@ function take(folder: string): Database.Database {
     lock?.close();
     const isBusy = (error as { code?: string }).code === 'SQLITE_BUSY';
     const reason = isBusy ? 'another tapedeck is at work there; try again' : troubleOf(error).text;
-    throw new TapedeckError('usage', `Cannot use ${folder}: ${reason}`, { cause: error });
+    throw new TapedeckError(isBusy ? 'busy' : 'io', `Cannot use ${folder}: ${reason}`, { cause: error });
   }
 }

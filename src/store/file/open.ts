@@ -44,7 +44,7 @@ type OpenOptions = {
 
 /**
  * Opens the store for writing and makes it where there is none (file 0600, a new folder 0700). An older store is
- * migrated in one transaction, after a copy. Throws `TapedeckError` for a newer store or another program's file;
+ * migrated in one transaction, after a copy. Throws `TapedeckError` `newer` or `not-a-store` (another program's file);
  * SQLite's own errors pass through.
  */
 export function openStore(file: string, options: OpenOptions = {}): Store {
@@ -146,7 +146,7 @@ function checkedVersion(store: Store, file: string, newest: number): number {
   }
   if (version > newest) {
     throw new TapedeckError(
-      'newer-store',
+      'newer',
       `${file} was written by a newer tapedeck (store version ${version}, this one knows ${newest}). Update mcp-tapedeck, or name another file with --db.`,
     );
   }
