@@ -8,7 +8,7 @@ import type { Call, CallName, ExpectedParams, Miss, RecordedCall } from './deck.
 
 type Expected = CallName | readonly [call: CallName, params?: ExpectedParams | undefined];
 
-type Asked = Pick<Call, 'method' | 'target' | 'params'>;
+type CallContent = Pick<Call, 'method' | 'target' | 'params'>;
 
 const MAX_LISTED = 20;
 
@@ -91,7 +91,7 @@ export function assertAllUsed(unused: readonly RecordedCall[], except: readonly 
   fail(`${many} never asked for.`, [...lines, ...andMore(left.length - MAX_LISTED)]);
 }
 
-function isExpected(call: Asked, expected: Expected): boolean {
+function isExpected(call: CallContent, expected: Expected): boolean {
   const [name, params] = partsOf(expected);
   return isNamed(call, name) && (params === undefined || diffTo(call, params).similarity === 1);
 }
@@ -100,12 +100,12 @@ function partsOf(expected: Expected): readonly [CallName, (ExpectedParams | unde
   return typeof expected === 'string' ? [expected] : expected;
 }
 
-function isNamed({ method, target }: Asked, name: CallName): boolean {
+function isNamed({ method, target }: CallContent, name: CallName): boolean {
   return name === method || (target !== null && name === `${method} ${target}`);
 }
 
 /** From what is expected to what was asked, of the members that are expected. */
-function diffTo({ params }: Asked, expected: ExpectedParams): Diff {
+function diffTo({ params }: CallContent, expected: ExpectedParams): Diff {
   const live = (params ?? {}) as Record<string, unknown>;
   const named = Object.keys(expected).filter((name) => expected[name] !== undefined);
   const picked = named.filter((name) => Object.hasOwn(live, name)).map((name) => [name, live[name]]);
@@ -153,7 +153,7 @@ function textOf(expected: Expected): string {
   return params === undefined ? escapeText(name) : `${escapeText(name)} with ${valueText(params)}`;
 }
 
-function lineOf({ method, target, params }: Asked): string {
+function lineOf({ method, target, params }: CallContent): string {
   const name = escapeText(target === null ? method : `${method} ${target}`);
   return params === undefined ? name : `${name} ${valueText(params)}`;
 }

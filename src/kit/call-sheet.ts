@@ -3,9 +3,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Place } from '../protocol/message/correlate.ts';
 import { escapeText } from '../protocol/text.ts';
 import { type CallMiss, type CallPart, callLine } from '../replay/call-log.ts';
-import type { Place } from '../replay/recording/script.ts';
 import type { Call, CallOutcome, Miss } from './deck.ts';
 
 export type CallSheet = {
@@ -21,7 +21,7 @@ export type CallSheet = {
 };
 
 /** All that is known of a call; what was asked always comes first. */
-type Known = {
+type CallRecord = {
   /** ISO 8601, so that it sorts as text. */
   at: string;
   method: string;
@@ -37,11 +37,13 @@ export function createCallSheet(): CallSheet {
   let folder: string | null = null;
   let files = 0;
 
-  function known(): Known[] {
-    const calls = new Map<string, Partial<Known>>();
+  function known(): CallRecord[] {
+    const calls = new Map<string, Partial<CallRecord>>();
     for (const { call, ...part } of [...own, ...linesIn(folder)].flatMap(read))
       calls.set(call, Object.assign(calls.get(call) ?? {}, part));
-    return ([...calls.values()] as Known[]).toSorted((a, b) => Number(a.at > b.at) - Number(a.at < b.at));
+    return ([...calls.values()] as CallRecord[]).toSorted(
+      (a, b) => Number(a.at > b.at) - Number(a.at < b.at),
+    );
   }
 
   return {
@@ -68,7 +70,7 @@ function linesIn(folder: string | null): string[] {
 }
 
 /** A line that is just being written, or that a killed process left, is none. */
-function read(line: string): (Partial<Known> & { call: string })[] {
+function read(line: string): (Partial<CallRecord> & { call: string })[] {
   try {
     return [JSON.parse(line)];
   } catch {
@@ -76,7 +78,7 @@ function read(line: string): (Partial<Known> & { call: string })[] {
   }
 }
 
-function callOf({ method, target, params, recorded, outcome = 'unanswered', miss }: Known): Call {
+function callOf({ method, target, params, recorded, outcome = 'unanswered', miss }: CallRecord): Call {
   return {
     method,
     target,
@@ -86,7 +88,7 @@ function callOf({ method, target, params, recorded, outcome = 'unanswered', miss
   };
 }
 
-function missOf(known: Known): Miss[] {
+function missOf(known: CallRecord): Miss[] {
   if (known.miss === undefined) return [];
   const { reason, line, report } = known.miss;
   const lines = report.trimEnd().split('\n').map(escapeText);

@@ -4,20 +4,20 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
+import type { Place } from '../protocol/message/correlate.ts';
 import { escapeText } from '../protocol/text.ts';
 import { type CallLog, createCallLog } from '../replay/call-log.ts';
-import type { Told } from '../replay/match/compare.ts';
+import type { Notice } from '../replay/match/compare.ts';
 import { createMatching } from '../replay/match/matching.ts';
 import { createMock } from '../replay/mock.ts';
 import type { Recording } from '../replay/recording/recording.ts';
-import type { Place } from '../replay/recording/script.ts';
 import { openPlayback, type Playback } from '../sources/playback.ts';
-import { isTextRecording, openSource } from '../sources/source.ts';
+import { isTextRecording, openRecordingSource } from '../sources/source.ts';
 import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrder } from './assertions.ts';
 import { type CallSheet, createCallSheet } from './call-sheet.ts';
 import type { Deck, DeckOptions, FileUrl, RecordedCall } from './deck.ts';
 import { createDoors, type Doors } from './doors.ts';
-import { readSettings, replayCommand, type Settings } from './settings.ts';
+import { readSettings, type Settings, serverCommand } from './settings.ts';
 
 /** The test's own timeout comes first. */
 const LIVE_TIMEOUT_MS = 300_000;
@@ -52,7 +52,7 @@ async function openPlayed(settings: Settings, onRefusal: CallLog['onRefusal']): 
     if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });
     return await openPlayback({
       ...{ recording, db, mode, keepsFailures, onRefusal },
-      openSource: () => openSource(recording, db, reading),
+      openSource: () => openRecordingSource(recording, db, reading),
       server: asksServer ? upstream : null,
       timeoutMs: LIVE_TIMEOUT_MS,
       onCall() {},
@@ -78,7 +78,7 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
   const recorded = createRecordedCalls(recording, matching.unplayed());
   const { onMatch, onRefusal } = log;
   const notices: string[] = [];
-  const onNotice = ({ text }: Told) =>
+  const onNotice = ({ text }: Notice) =>
     void notices.push(text.trimEnd().split('\n').map(escapeText).join('\n'));
   const doors = createDoors(recording, () =>
     log.watch(createMock({ recording, matching, speed, onMatch, onRefusal, onNotice, live })),
@@ -104,7 +104,7 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
     listen: doors.listen,
     command() {
       doors.refuseIfClosed();
-      return replayCommand(settings, plan.plays ? recording.session.id : null, sheet.newFile());
+      return serverCommand(settings, plan.plays ? recording.session.id : null, sheet.newFile());
     },
     get calls() {
       return sheet.calls();

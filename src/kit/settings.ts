@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { TapedeckError } from '../errors.ts';
-import { MODES } from '../replay/live/deck.ts';
+import { MODES } from '../replay/live/recorder.ts';
 import type { MatchingOptions } from '../replay/match/matching.ts';
 import type { Speed } from '../replay/mock.ts';
 import type { LiveTarget } from '../sources/playback.ts';
@@ -143,7 +143,7 @@ function expected(got: string): TapedeckError {
 const BIN = fileURLToPath(new URL('../../bin/tapedeck.js', import.meta.url));
 
 /** `session` is the recording's own id, if it is in the store; `calls` is the file that the process tells its calls in. */
-export function replayCommand(settings: Settings, session: string | null, calls: string): ServerCommand {
+export function serverCommand(settings: Settings, session: string | null, calls: string): ServerCommand {
   const { recording, db, mode, upstream, ignore, ignoreTool, repeat, speed } = settings;
   const asked = mode === 'none' ? null : upstream;
   const source = isTextRecording(recording) ? [recording] : [session ?? recording, '--db', storePath(db)];

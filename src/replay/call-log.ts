@@ -3,14 +3,13 @@
  * same. What is known of a call by the time of its answer is told before that answer is sent.
  */
 
-import { type Outcome, resultOutcome } from '../protocol/message/correlate.ts';
+import { type Outcome, type Place, resultOutcome } from '../protocol/message/correlate.ts';
 import { type Message, parseMessages, type RequestMessage } from '../protocol/message/message.ts';
 import { formatIsoTime } from '../protocol/text.ts';
 import { findParams } from './match/key.ts';
-import type { Refusal } from './match/matching.ts';
+import type { ReplayRefusal } from './match/matching.ts';
 import type { Mock, MockClient } from './mock.ts';
 import type { Asker } from './play/player.ts';
-import type { Place } from './recording/script.ts';
 
 /** Why the recording could not answer: in one word, in one line, and with every difference whole. */
 export type CallMiss = { reason: string; line: string; report: string };
@@ -35,7 +34,7 @@ export type CallPart = { call: string } & (
 export type CallLog = {
   /** For the mock's options of these names. */
   onMatch(request: RequestMessage, place: Place): void;
-  onRefusal(refusal: Refusal, request: RequestMessage): void;
+  onRefusal(refusal: ReplayRefusal, request: RequestMessage): void;
   /** The same mock; what its clients ask is told. */
   watch(mock: Mock): Mock;
 };

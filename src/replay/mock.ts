@@ -5,14 +5,14 @@
 // Not the globals: tests replace these by clocks of their own, which would hold up every answer.
 
 import { clearImmediate, clearTimeout, setImmediate, setTimeout } from 'node:timers';
+import type { Place } from '../protocol/message/correlate.ts';
 import type { Message, RequestMessage } from '../protocol/message/message.ts';
 import type { LiveClient } from './live/client.ts';
 import type { Live } from './live/live.ts';
-import { type Answer, type Told, tellOtherAnswer } from './match/compare.ts';
-import type { Match, Matching, Refusal } from './match/matching.ts';
+import { type Answer, type Notice, tellOtherAnswer } from './match/compare.ts';
+import type { Match, Matching, ReplayRefusal } from './match/matching.ts';
 import { type Choice, createPlayer, type Player, type Send, type Turn } from './play/player.ts';
 import { frameText, type Recording } from './recording/recording.ts';
-import type { Place } from './recording/script.ts';
 
 /** Recorded time: none of it, or so many times as fast. */
 export type Speed = 'fast' | number;
@@ -24,9 +24,9 @@ type MockOptions = {
   /** Told of every request that a recorded call answers. */
   onMatch?: (request: RequestMessage, recorded: Place) => void;
   /** Told of every request that is refused. */
-  onRefusal: (refusal: Refusal, request: RequestMessage) => void;
+  onRefusal: (refusal: ReplayRefusal, request: RequestMessage) => void;
   /** Told of what else did not go as it was recorded: other answers to the server's questions, malformed input. */
-  onNotice: (told: Told) => void;
+  onNotice: (told: Notice) => void;
   /** Where requests go that the recording cannot answer; without it they are refused. */
   live?: Live | undefined;
 };
@@ -38,7 +38,7 @@ export type Mock = {
   /** `sendUnasked` gets what the recorded server said by itself. */
   createClient(sendUnasked: Send): MockClient;
   /** For what a transport finds. */
-  notice(told: Told): void;
+  notice(told: Notice): void;
   /** What a client sent as it may be told: without what the recording's rules redact. */
   redacted(bytes: Buffer): Buffer;
   /**
@@ -100,7 +100,7 @@ export function createMock(options: MockOptions): Mock {
       return withoutRecording(request) ?? refuse(matching.refuseUnanswered(request, call), request);
     }
 
-    function refuse(refusal: Refusal, request: RequestMessage): Choice {
+    function refuse(refusal: ReplayRefusal, request: RequestMessage): Choice {
       onRefusal(refusal, request);
       return { type: 'answer', member: 'error', json: JSON.stringify(refusal.error) };
     }
@@ -125,7 +125,7 @@ export function createMock(options: MockOptions): Mock {
     client: LiveClient,
     request: RequestMessage,
     json: Buffer,
-    missed: Refusal | null,
+    missed: ReplayRefusal | null,
   ): Choice {
     return { type: 'elsewhere', ask: (asker) => client.ask(request, json, missed, asker) };
   }

@@ -9,17 +9,17 @@ import { tapeAsFile, tapeAsSession, tapeBehindFile, tapeBehindSession } from '..
 import { PLAIN_PROFILE, type RedactionProfile } from '../protocol/redact/profile.ts';
 import { commandLine } from '../protocol/text.ts';
 import type { Frame } from '../protocol/wire/frame.ts';
+import type { BlockForm } from '../replay/live/episode.ts';
+import type { Live } from '../replay/live/live.ts';
 import {
-  createDeck,
-  type DeckEnd,
-  type DeckOptions,
+  createLiveRecorder,
+  type LiveRecorderEnd,
+  type LiveRecorderOptions,
   type Mode,
   type ModePlan,
   planMode,
-} from '../replay/live/deck.ts';
-import type { BlockForm } from '../replay/live/episode.ts';
-import type { Live } from '../replay/live/live.ts';
-import { openRecording, type Recording } from '../replay/recording/recording.ts';
+} from '../replay/live/recorder.ts';
+import { type Recording, readRecording } from '../replay/recording/recording.ts';
 import type { SessionStart } from '../store/file/columns.ts';
 import { openStore, openTemporaryStore, type Store, storePath } from '../store/file/open.ts';
 import { processStarted } from '../store/file/process.ts';
@@ -40,7 +40,7 @@ import { isTextRecording, type Source } from './source.ts';
 /** Which live server it is, as a recording names it. */
 export type LiveTarget = { connect: Connect; url: URL | null; command: readonly string[] | null };
 
-type PlaybackOptions = Pick<DeckOptions, 'timeoutMs' | 'keepsFailures' | 'onCall' | 'onRefusal'> & {
+type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' | 'onCall' | 'onRefusal'> & {
   /** The path of a text recording, or a session of the store `db`. */
   recording: string;
   db: string | undefined;
@@ -56,7 +56,7 @@ export type Playback = {
   plan: ModePlan;
   live: Live | undefined;
   /** Null where no server can be asked. */
-  finish: (() => Promise<DeckEnd>) | null;
+  finish: (() => Promise<LiveRecorderEnd>) | null;
   close(): void;
 };
 
@@ -74,7 +74,7 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
   const opened =
     source !== null && plan.plays ? openToAdd(options, source) : openToRecord(options, server, source);
   const { recording, tape, form, close } = opened;
-  const deck = createDeck({
+  const deck = createLiveRecorder({
     ...{ tape, form, timeoutMs, now, keepsFailures, onCall, onRefusal },
     played: plan.plays ? recording : null,
     connect: server.connect,
@@ -84,7 +84,7 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
 }
 
 function playAlone({ store, session, keyStores, close }: Source, plan: ModePlan): Playback {
-  return { recording: openRecording(store, session, keyStores), plan, live: undefined, finish: null, close };
+  return { recording: readRecording(store, session, keyStores), plan, live: undefined, finish: null, close };
 }
 
 /** Null where there is no such recording, and one may be made. */
@@ -107,16 +107,16 @@ function refuseOpen(session: SessionRow): void {
   );
 }
 
-type Opened = { recording: Recording; tape: Tape; form: BlockForm; close: () => void };
+type RecordingTarget = { recording: Recording; tape: Tape; form: BlockForm; close: () => void };
 
 function openToAdd(
   { recording: path, db }: PlaybackOptions,
   { store, session, keyStores, close }: Source,
-): Opened {
-  const recording = openRecording(store, session, keyStores);
+): RecordingTarget {
+  const recording = readRecording(store, session, keyStores);
   const { redaction } = sessionDetails(store, session.number);
-  const number = recording.script.size === 0 ? null : recording.script.exchangeOf(0);
-  const target = number === null ? undefined : recording.exchange(number)?.path;
+  const number = recording.script.size === 0 ? null : recording.script.httpExchangeOf(0);
+  const target = number === null ? undefined : recording.httpExchange(number)?.path;
   const form: BlockForm =
     session.transport === 'stdio' ? { type: 'stdio' } : { type: 'http', path: target ?? DEFAULT_PATH };
   if (isTextRecording(path)) {
@@ -134,7 +134,7 @@ function openToRecord(
   { recording: path, db }: PlaybackOptions,
   target: LiveTarget,
   old: Source | null,
-): Opened {
+): RecordingTarget {
   const passing = openTemporaryStore();
   const recording = emptyRecording(passing);
   const { url } = target;
@@ -162,7 +162,7 @@ function closing(store: Store, close: () => void): () => void {
 /** What is played where nothing is: it takes clients of every era. */
 function emptyRecording(store: Store): Recording {
   const { id } = insertSession(store, startOf(null, store));
-  return openRecording(store, { ...findSession(store, id), era: 'dual' });
+  return readRecording(store, { ...findSession(store, id), era: 'dual' });
 }
 
 function startOf(target: LiveTarget | null, store: Store): SessionStart {

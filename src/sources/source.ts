@@ -23,7 +23,7 @@ type SourceOptions = {
 };
 
 /** A text recording is read into a store of its own. Throws `TapedeckError` for what is not there, or broken. */
-export async function openSource(
+export async function openRecordingSource(
   recording: string,
   db: string | undefined,
   options: SourceOptions,

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createEventStreams } from '../../src/replay/serve/stream.ts';
+import { createSseStreams } from '../../src/replay/serve/stream.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
 import { recordUrl } from '../support/http-record.ts';
 import { modernMeta, parseOne } from '../support/messages.ts';
@@ -110,7 +110,7 @@ test('a call with very many steps is played to its end', async () => {
 test('a message on several lines is one event of several data fields', () => {
   const written: Buffer[] = [];
   const response = { on() {}, end() {}, write: (bytes: Buffer) => written.push(bytes) };
-  const stream = createEventStreams().open({ waits: false });
+  const stream = createSseStreams().open({ waits: false });
   stream.attach(response as never);
   stream.send(Buffer.from('{\n "ä": 1\r\n}'), false);
   expect(Buffer.concat(written).toString()).toBe('event: message\ndata: {\ndata:  "ä": 1\ndata: }\n\n');

@@ -135,7 +135,7 @@ test('the plan asks at once what was asked at once, and waits where the client h
     method: kind === 'notification' ? 'notifications/cancelled' : kind === 'request' ? 'm' : null,
     target: null,
     at: seq,
-    exchange: null,
+    httpExchange: null,
     relation: to === null ? null : kind === 'notification' ? 'cancel' : 'reply',
     to: to === null ? null : { seq: to, n: 0 },
   });

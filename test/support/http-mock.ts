@@ -1,26 +1,26 @@
 /** The mock server for a recording, in this process. */
 import { onTestFinished } from 'vitest';
-import type { Told } from '../../src/replay/match/compare.ts';
-import { createMatching, type Refusal } from '../../src/replay/match/matching.ts';
+import type { Notice } from '../../src/replay/match/compare.ts';
+import { createMatching, type ReplayRefusal } from '../../src/replay/match/matching.ts';
 import type { Repeat } from '../../src/replay/match/repeat.ts';
 import { createMock, type Mock, type Speed } from '../../src/replay/mock.ts';
 import { joinRecordings } from '../../src/replay/recording/joined.ts';
-import { openRecording, type Recording } from '../../src/replay/recording/recording.ts';
+import { type Recording, readRecording } from '../../src/replay/recording/recording.ts';
 import { createHttpMock, type HttpMock } from '../../src/replay/serve/http.ts';
 import { openForReading } from '../../src/store/file/open.ts';
 import { findSession } from '../../src/store/read/sessions.ts';
 
-export type OpenMock = { recording: Recording; mock: Mock; misses: Refusal[]; notices: Told[] };
+export type OpenMock = { recording: Recording; mock: Mock; misses: ReplayRefusal[]; notices: Notice[] };
 
 export function openMock(
   db: string,
   { sessions = ['latest'] as readonly string[], speed = 'fast' as Speed, repeat = 'error' as Repeat } = {},
 ): OpenMock {
   const store = openForReading(db);
-  const recording = joinRecordings(sessions.map((name) => openRecording(store, findSession(store, name))));
-  const misses: Refusal[] = [];
+  const recording = joinRecordings(sessions.map((name) => readRecording(store, findSession(store, name))));
+  const misses: ReplayRefusal[] = [];
   const matching = createMatching(recording, { repeat, ignore: [], ignoreTool: [] });
-  const notices: Told[] = [];
+  const notices: Notice[] = [];
   const mock = createMock({
     recording,
     matching,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { canonicalMethod, targetParam } from '../../src/protocol/message/methods.ts';
 import type { IgnoreRules } from '../../src/replay/match/ignore.ts';
 import { findParams, type RequestKey, requestKey } from '../../src/replay/match/key.ts';
-import type { RecordedCalls } from '../../src/replay/match/matcher.ts';
+import type { CallTable } from '../../src/replay/match/matcher.ts';
 import { createTopics } from '../../src/replay/recording/topics.ts';
 
 /** The key of a request whose params are given as JSON text, or as a value. */
@@ -24,7 +24,7 @@ export function call(tool: string, args: unknown, rules?: IgnoreRules): RequestK
 }
 
 /** A recording of these requests, the one of number i in frame i. */
-export function recordedCalls(keys: readonly RequestKey[]): RecordedCalls {
+export function recordedCalls(keys: readonly RequestKey[]): CallTable {
   const topics = createTopics();
   const numbers = keys.map((key) => topics.add(key));
   return {

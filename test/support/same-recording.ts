@@ -10,8 +10,8 @@
  */
 
 import { substitute } from '../../src/protocol/json/edit.ts';
+import type { Place } from '../../src/protocol/message/correlate.ts';
 import type { Recording } from '../../src/replay/recording/recording.ts';
-import type { Place } from '../../src/replay/recording/script.ts';
 import { openMock } from './http-mock.ts';
 import { showFrames } from './tapedeck.ts';
 
@@ -30,7 +30,7 @@ export async function exchangesOf(db: string, session = 'latest'): Promise<strin
   const { recording } = openMock(db, { sessions: [session] });
   const exchanges: unknown[] = [];
   for (let number = 1; number <= recording.session.httpExchanges; number += 1) {
-    const row = recording.exchange(number);
+    const row = recording.httpExchange(number);
     const headers = (row?.responseHeaders ?? []).filter(
       ([name]) => !VOLATILE_HEADERS.has(name.toLowerCase()),
     );

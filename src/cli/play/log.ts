@@ -7,23 +7,23 @@ import { TapedeckError } from '../../errors.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type CallLog, type CallPart, callLine, createCallLog } from '../../replay/call-log.ts';
-import type { DeckEnd } from '../../replay/live/deck.ts';
 import type { Episode } from '../../replay/live/episode.ts';
-import type { Told } from '../../replay/match/compare.ts';
-import type { Refusal } from '../../replay/match/matching.ts';
+import type { LiveRecorderEnd } from '../../replay/live/recorder.ts';
+import type { Notice } from '../../replay/match/compare.ts';
+import type { ReplayRefusal } from '../../replay/match/matching.ts';
 import { say } from '../listening.ts';
 
 export type ReplayLog = {
   /** A request that was refused. */
-  miss(refusal: Refusal, request: RequestMessage): void;
+  miss(refusal: ReplayRefusal, request: RequestMessage): void;
   /** What else did not go as it was recorded. */
-  notice(told: Told): void;
+  notice(told: Notice): void;
   /** A call that was put to the live server. `withheld`: why it is not added. */
   call(episode: Episode, withheld: string | null): void;
   /** How many there were. */
   misses(): number;
   /** Says at the end what was added to `recording`, and what was not; nothing where nothing was asked live. */
-  list(recording: string, end: DeckEnd): void;
+  list(recording: string, end: LiveRecorderEnd): void;
   /** Throws `TapedeckError` `io` where the report is not whole. */
   end(): void;
 };
@@ -52,7 +52,7 @@ export function createReplayLog(file: string | undefined, isJson: boolean): Repl
       else report.write(`${misses === 1 ? '' : '\n'}${text.split('\n').map(escapeText).join('\n')}`);
     },
     call(episode, why) {
-      const { asked, outcome, latencyMs, failure } = episode;
+      const { topic: asked, outcome, latencyMs, failure } = episode;
       const type = why === null ? 'added' : 'withheld';
       report.write(jsonLine({ type, ...asked, outcome, latencyMs, why: why ?? failure?.why ?? null }));
       const target = asked?.target == null ? '' : ` ${JSON.stringify(asked.target)}`;

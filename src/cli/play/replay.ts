@@ -1,11 +1,11 @@
 import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
-import { type DeckEnd, MODES, type Mode, planMode } from '../../replay/live/deck.ts';
+import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
 import { createMatching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
 import { createMock, type Mock, type Speed } from '../../replay/mock.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
-import { openRecording, type Recording } from '../../replay/recording/recording.ts';
+import { type Recording, readRecording } from '../../replay/recording/recording.ts';
 import { createStdioMock } from '../../replay/serve/stdio.ts';
 import { type LiveTarget, openPlayback, type Playback } from '../../sources/playback.ts';
 import type { Source } from '../../sources/source.ts';
@@ -204,7 +204,7 @@ export const replayCommand: CommandModule<object, Options> = {
   },
 };
 
-function codeOf(end: DeckEnd | null): number {
+function codeOf(end: LiveRecorderEnd | null): number {
   if (end === null) return 0;
   if (!end.hasServer) return NO_SERVER;
   return end.isLeft && end.failed > 0 ? FOUND_SOMETHING : 0;
@@ -318,7 +318,7 @@ async function openJoined(argv: ModeOptions): Promise<Playback> {
   const sources: Source[] = [];
   for (const name of argv.recording) sources.push(await openSource(name, argv.db));
   const recording = joinRecordings(
-    sources.map(({ store, session, keyStores }) => openRecording(store, session, keyStores)),
+    sources.map(({ store, session, keyStores }) => readRecording(store, session, keyStores)),
   );
   const close = () => {
     for (const source of sources) source.close();

@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TapedeckError } from '../../errors.ts';
-import { openSource as open, type Source } from '../../sources/source.ts';
+import { openRecordingSource as open, type Source } from '../../sources/source.ts';
 import { onStopSignals } from '../listening.ts';
 import { createProgress, NOTICES } from '../output.ts';
 

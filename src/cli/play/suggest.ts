@@ -4,7 +4,7 @@ import { escapeText } from '../../protocol/text.ts';
 import { recordedKeys } from '../../replay/match/matching.ts';
 import { type Suggestion, type Suggestions, suggestIgnores } from '../../replay/match/suggest.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
-import { openRecording } from '../../replay/recording/recording.ts';
+import { readRecording } from '../../replay/recording/recording.ts';
 import type { Source } from '../../sources/source.ts';
 import { say } from '../listening.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
@@ -58,7 +58,7 @@ export async function suggestIgnore(argv: Options, other: string): Promise<void>
   const rules = { ignore: argv.ignore, ignoreTool: argv['ignore-tool'] };
   const sources: Source[] = [];
   for (const name of [...argv.recording, other]) sources.push(await openSource(name, argv.db));
-  const recordings = sources.map(({ store, session }) => openRecording(store, session));
+  const recordings = sources.map(({ store, session }) => readRecording(store, session));
   const found = suggestIgnores(
     recordedKeys(joinRecordings(recordings.slice(0, -1)), rules),
     recordedKeys(joinRecordings(recordings.slice(-1)), rules),

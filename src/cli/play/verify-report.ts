@@ -4,7 +4,7 @@ import { type JunitCase, junitText } from '../../inspect/view/junit.ts';
 import { clip } from '../../inspect/view/text.ts';
 import { type Difference, jsonPointer } from '../../protocol/json/diff.ts';
 import { escapeText } from '../../protocol/text.ts';
-import type { Checked } from '../../replay/verify/checked.ts';
+import type { RequestCheck } from '../../replay/verify/check.ts';
 import type { ToolChange } from '../../replay/verify/offers.ts';
 import type { Verification } from '../../replay/verify/run.ts';
 import { VERSION } from '../../version.ts';
@@ -26,7 +26,8 @@ type Summary = {
 };
 
 export function summaryOf({ checked, tools }: Verification): Summary {
-  const count = (verdict: Checked['verdict']) => checked.filter((check) => check.verdict === verdict).length;
+  const count = (verdict: RequestCheck['verdict']) =>
+    checked.filter((check) => check.verdict === verdict).length;
   const drift = count('drift');
   return {
     equal: count('equal'),
@@ -39,7 +40,7 @@ export function summaryOf({ checked, tools }: Verification): Summary {
   };
 }
 
-function nameOf({ method, target, askedBy }: Checked): string {
+function nameOf({ method, target, askedBy }: RequestCheck): string {
   const name = target === null ? method : `${method} ${target}`;
   const isQuestion = askedBy === 'server' && !isNews(method);
   return isQuestion ? `asked by the server: ${name}` : name;
@@ -50,7 +51,7 @@ function isNews(method: string): boolean {
   return method.startsWith('notifications/');
 }
 
-export function checkedLines(check: Checked): string[] {
+export function checkedLines(check: RequestCheck): string[] {
   const why = check.why === null ? '' : `: ${check.why}`;
   return [
     `${SIGN[check.verdict]}  ${escapeText(nameOf(check) + why)}`,
@@ -105,7 +106,7 @@ export function summaryLine(summary: Summary): string {
   return `${isEqual ? 'equal' : 'drift'}: ${parts.join(', ')}`;
 }
 
-export function checkedJson(check: Checked): string {
+export function checkedJson(check: RequestCheck): string {
   const { place, differences, more, recorded, live, ...rest } = check;
   const said = isNews(check.method) ? { type: 'notifications' } : { type: 'exchange', recorded, live };
   return JSON.stringify({
@@ -146,7 +147,7 @@ export function junitReport(name: string, { checked, tools }: Verification, at: 
   return junitText([{ name, at, seconds, cases }], VERSION);
 }
 
-function checkedCase(check: Checked, i: number): JunitCase {
+function checkedCase(check: RequestCheck, i: number): JunitCase {
   const seconds = (check.milliseconds ?? 0) / 1000;
   const head = { classname: 'exchange', name: `${i + 1}. ${nameOf(check)}`, seconds };
   if (check.verdict === 'equal') return { ...head, outcome: { kind: 'passed' } };
@@ -163,7 +164,7 @@ function toolCase(change: ToolChange): JunitCase {
   return { classname: 'tool', name: change.tool, seconds: 0, outcome };
 }
 
-function isLeftOut({ verdict }: Checked): boolean {
+function isLeftOut({ verdict }: RequestCheck): boolean {
   return verdict === 'skipped' || verdict === 'not compared';
 }
 

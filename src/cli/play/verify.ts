@@ -3,9 +3,9 @@ import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { readResultRules } from '../../replay/match/compare.ts';
 import { readIgnoreRules } from '../../replay/match/ignore.ts';
-import { isReadOnly, openRecording, type Recording } from '../../replay/recording/recording.ts';
-import type { Asked } from '../../replay/recording/topics.ts';
-import { NoServer, type Verification, type VerifyOptions, verify } from '../../replay/verify/run.ts';
+import { isReadOnly, type Recording, readRecording } from '../../replay/recording/recording.ts';
+import type { CallTopic } from '../../replay/recording/topics.ts';
+import { SilentServer, type Verification, type VerifyOptions, verify } from '../../replay/verify/run.ts';
 import type { Connect } from '../../talk/server.ts';
 import { onStopSignals } from '../listening.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
@@ -107,11 +107,11 @@ export const verifyCommand: CommandModule<object, Options> = {
     // A reader that leaves early is no reason to stop half-way.
     process.stdout.on('error', () => {});
     const { store, session, keyStores, close } = await openSource(argv.recording, argv.db);
-    const recording = openRecording(store, session, keyStores);
+    const recording = readRecording(store, session, keyStores);
     checkNames(recording, [...argv.only, ...argv.skip.filter((name) => !isNews(name))]);
     const at = Date.now();
     const verification = await verify(recording, connect, options).catch((error) => {
-      throw error instanceof NoServer
+      throw error instanceof SilentServer
         ? new TapedeckError('io', escapeText(error.message), { cause: error })
         : error;
     });
@@ -132,7 +132,7 @@ function endedBySignals(connect: Connect): Connect {
 
 function readOptions(argv: Options): VerifyOptions {
   const { only, skip } = argv;
-  const isNamed = (names: readonly string[], { method, target }: Asked) =>
+  const isNamed = (names: readonly string[], { method, target }: CallTopic) =>
     names.includes(method) || (method === 'tools/call' && target !== null && names.includes(target));
   return {
     ignore: readIgnoreRules(argv.ignore, argv['ignore-tool']),

@@ -8,13 +8,13 @@ export const JSON_TYPE = 'application/json';
 export const EVENTS_TYPE = 'text/event-stream';
 
 /** Which forms of an answer a request takes. */
-export type Accepted = { json: boolean; events: boolean };
+export type AcceptedForms = { json: boolean; events: boolean };
 
-export function acceptedForms({ accept = '' }: IncomingHttpHeaders): Accepted {
+export function acceptedForms({ accept = '' }: IncomingHttpHeaders): AcceptedForms {
   return acceptedBy(accept);
 }
 
-const acceptedBy = remembering((accept): Accepted => {
+const acceptedBy = remembering((accept): AcceptedForms => {
   const ranges = accept.split(',').map(rangeOf);
   const takes = (type: string) => {
     const [main = ''] = type.split('/');

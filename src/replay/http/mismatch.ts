@@ -7,9 +7,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { decodedHeader, type ParamHeader, paramText, saysSame } from '../../protocol/http/headers.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
 import type { NotificationMessage, RequestMessage } from '../../protocol/message/message.ts';
-import { HEADER_MISMATCH, type Refusal } from './refusal.ts';
+import { HEADER_MISMATCH, type HttpRefusal } from './refusal.ts';
 
-export type Said = RequestMessage | NotificationMessage;
+export type ClientMessage = RequestMessage | NotificationMessage;
 
 /** What `Mcp-Name` repeats. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -27,10 +27,10 @@ export type ParamHeadersOf = (tool: string) => readonly ParamHeader[];
 /** Why a request of 2026-07-28 is refused whose headers do not repeat what its body says; null if they do. */
 export function findMismatch(
   headers: IncomingHttpHeaders,
-  message: Said,
+  message: ClientMessage,
   json: Buffer,
   paramHeadersOf: ParamHeadersOf,
-): Refusal | null {
+): HttpRefusal | null {
   const { method, canonical, details } = message;
   const isRequest = message.kind === 'request';
   return (
@@ -54,7 +54,7 @@ function findParamMismatch(
   headers: IncomingHttpHeaders,
   json: Buffer,
   repeated: readonly ParamHeader[],
-): Refusal | null {
+): HttpRefusal | null {
   if (repeated.length === 0) return null;
   const args: unknown = JSON.parse(sourceAt(json, ['params', 'arguments']) ?? 'null');
   for (const one of repeated) {
@@ -70,7 +70,7 @@ function mismatch(
   headers: IncomingHttpHeaders,
   said: string | null,
   isRequired: boolean,
-): Refusal | null {
+): HttpRefusal | null {
   if (said === null) return null;
   const header = headers[name.toLowerCase()];
   if (header === undefined && !isRequired) return null;

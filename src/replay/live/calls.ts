@@ -8,25 +8,25 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import { sourceAt, substitute } from '../../protocol/json/edit.ts';
 import type { Message, RequestMessage } from '../../protocol/message/message.ts';
-import type { Refusal } from '../match/matching.ts';
+import type { ReplayRefusal } from '../match/matching.ts';
 import { NO_RECORDED_ANSWER } from '../match/miss.ts';
 import type { Asker } from '../play/player.ts';
 import { liveAnswer, ownAnswer } from '../play/translate.ts';
-import { type Episode, type Failure, outcomeOfAnswer, type Said } from './episode.ts';
+import { type Episode, type EpisodeMessage, type Failure, outcomeOfAnswer } from './episode.ts';
 
-export type Call = {
+export type LiveCall = {
   /** By which the server knows it; its progress token, too. */
   id: string;
   request: RequestMessage;
   /** As the client sent it. */
   json: Buffer;
   /** Why the recording has no answer to it; null where it was not asked. */
-  missed: Refusal | null;
+  missed: ReplayRefusal | null;
   asker: Asker;
-  said: Said[];
+  messages: EpisodeMessage[];
   /** False while the server is being started. */
   isSent: boolean;
-  place: Place | null;
+  place: EpisodeSlot | null;
   timer: NodeJS.Timeout | undefined;
 };
 
@@ -38,34 +38,34 @@ export type LiveCallsOptions = {
   nextId: () => string;
   onEpisode: (episode: Episode) => void;
   /** A client was told that nothing answers it. */
-  onRefusal: (refusal: Refusal, request: RequestMessage) => void;
+  onRefusal: (refusal: ReplayRefusal, request: RequestMessage) => void;
   /** The server need not answer it any more. */
-  onGivenUp: (call: Call) => void;
+  onGivenUp: (call: LiveCall) => void;
 };
 
 type LiveCalls = {
   /** Gives the call, whose first `said` is what is to be sent. */
-  begin(request: RequestMessage, json: Buffer, missed: Refusal | null, asker: Asker): Call;
+  begin(request: RequestMessage, json: Buffer, missed: ReplayRefusal | null, asker: Asker): LiveCall;
   /** It is on its way now. */
-  sent(call: Call): void;
-  get(id: string): Call | undefined;
+  sent(call: LiveCall): void;
+  get(id: string): LiveCall | undefined;
   /** The one that was asked last and is still open. A subscription is nobody's but its own. */
-  last(): Call | null;
+  last(): LiveCall | null;
   /** The latest with this id of the client's; `asker` tells those of several transports apart. */
-  find(clientKey: string, asker?: Asker): Call | undefined;
+  find(clientKey: string, asker?: Asker): LiveCall | undefined;
   /** It has been heard of, and may take its time anew. */
-  refresh(call: Call): void;
-  answer(call: Call, message: Message, json: Buffer, status: number | null): void;
+  refresh(call: LiveCall): void;
+  answer(call: LiveCall, message: Message, json: Buffer, status: number | null): void;
   /** The client gets an error, and the recording nothing that looks like an answer. */
-  fail(call: Call | undefined, why: string): void;
+  fail(call: LiveCall | undefined, why: string): void;
   /** All of them: the server has gone. */
   failAll(why: string): void;
   /** Nothing more is sent for it. */
-  leave(call: Call, failure: Failure): void;
+  leave(call: LiveCall, failure: Failure): void;
   /** Nothing more is sent for any, and all episodes are told. */
   leaveAll(failure: Failure): void;
   /** What was said outside of calls. */
-  addAside(said: Said[]): void;
+  addAside(messages: EpisodeMessage[]): void;
   /** The server is alive. */
   confirm(): void;
   count(): number;
@@ -78,24 +78,39 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
   const { now, timeoutMs } = options;
   const order = createEpisodeOrder(options.onEpisode);
   /** By our ids, the one asked last at the end. */
-  const calls = new Map<string, Call>();
+  const calls = new Map<string, LiveCall>();
   let onIdle = () => {};
 
-  function begin(request: RequestMessage, json: Buffer, missed: Refusal | null, asker: Asker): Call {
+  function begin(
+    request: RequestMessage,
+    json: Buffer,
+    missed: ReplayRefusal | null,
+    asker: Asker,
+  ): LiveCall {
     const id = options.nextId();
     const live = substitute(json, [
       { path: ['id'], text: id },
       { path: TOKEN, text: id },
     ]);
-    const said: Said[] = [{ from: 'client', kind: 'request', at: now(), json: live }];
+    const messages: EpisodeMessage[] = [{ from: 'client', kind: 'request', at: now(), json: live }];
     const place = isListen(request) ? null : order.take();
-    const call: Call = { id, request, json, missed, asker, said, isSent: false, place, timer: undefined };
+    const call: LiveCall = {
+      id,
+      request,
+      json,
+      missed,
+      asker,
+      messages,
+      isSent: false,
+      place,
+      timer: undefined,
+    };
     calls.set(id, call);
     refresh(call);
     return call;
   }
 
-  function refresh(call: Call): void {
+  function refresh(call: LiveCall): void {
     clearTimeout(call.timer);
     // A subscription is open for as long as its client wants.
     if (isListen(call.request)) return;
@@ -105,8 +120,8 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
     }, timeoutMs);
   }
 
-  function answer(call: Call, message: Message, json: Buffer, status: number | null): void {
-    call.said.push({ from: 'server', kind: message.kind, at: now(), json });
+  function answer(call: LiveCall, message: Message, json: Buffer, status: number | null): void {
+    call.messages.push({ from: 'server', kind: message.kind, at: now(), json });
     forget(call);
     call.asker.send(liveAnswer(call, json), null, true);
     const outcome = outcomeOfAnswer(message);
@@ -116,7 +131,7 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
     idleIfOver();
   }
 
-  function fail(call: Call | undefined, why: string): void {
+  function fail(call: LiveCall | undefined, why: string): void {
     if (call === undefined) return;
     const refusal = liveRefusal(call.request, why, call.missed);
     options.onRefusal(refusal, call.request);
@@ -124,20 +139,20 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
     leave(call, { by: 'server', why });
   }
 
-  function leave(call: Call, failure: Failure): void {
+  function leave(call: LiveCall, failure: Failure): void {
     forget(call);
     // A subscription ends without an answer wherever its client ends it.
-    const isOver = isListen(call.request) && call.said.length > 1;
+    const isOver = isListen(call.request) && call.messages.length > 1;
     placeOf(call).fill(episodeOf(call, 'unanswered', isOver ? null : failure), true);
     idleIfOver();
   }
 
-  function forget(call: Call): void {
+  function forget(call: LiveCall): void {
     clearTimeout(call.timer);
     calls.delete(call.id);
   }
 
-  function placeOf({ place }: Call): Place {
+  function placeOf({ place }: LiveCall): EpisodeSlot {
     return place ?? order.take();
   }
 
@@ -152,7 +167,7 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
   return {
     begin,
     sent(call) {
-      const [request] = call.said;
+      const [request] = call.messages;
       if (request !== undefined) request.at = now();
       call.isSent = true;
     },
@@ -174,8 +189,8 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
       for (const call of [...calls.values()]) leave(call, failure);
       order.flush();
     },
-    addAside(said) {
-      order.take().fill({ asked: null, said, outcome: 'ok', latencyMs: null, failure: null }, true);
+    addAside(messages) {
+      order.take().fill({ topic: null, messages, outcome: 'ok', latencyMs: null, failure: null }, true);
     },
     confirm: order.confirm,
     count: () => calls.size,
@@ -194,14 +209,19 @@ export function isListen({ canonical }: RequestMessage): boolean {
 }
 
 /** The source text of the id by which the client knows it. */
-export function clientId({ json }: Call): string {
+export function clientId({ json }: LiveCall): string {
   return sourceAt(json, ['id']) ?? 'null';
 }
 
-function episodeOf({ request, said }: Call, outcome: Episode['outcome'], failure: Failure | null): Episode {
+function episodeOf(
+  { request, messages }: LiveCall,
+  outcome: Episode['outcome'],
+  failure: Failure | null,
+): Episode {
   const { canonical: method, details } = request;
-  const latencyMs = outcome === 'unanswered' ? null : ((said.at(-1)?.at ?? 0) - (said[0]?.at ?? 0)) / 1000;
-  return { asked: { method, target: details.target }, said, outcome, latencyMs, failure };
+  const latencyMs =
+    outcome === 'unanswered' ? null : ((messages.at(-1)?.at ?? 0) - (messages[0]?.at ?? 0)) / 1000;
+  return { topic: { method, target: details.target }, messages, outcome, latencyMs, failure };
 }
 
 /** What is said where a live server does not answer, and which of its answers are no answers of its own. */
@@ -224,7 +244,7 @@ function whyFailed(message: Message, status: number | null): string | null {
 }
 
 /** `missed`: why the recording has no answer either; null where nothing was played. */
-function liveRefusal(request: RequestMessage, why: string, missed: Refusal | null): Refusal {
+function liveRefusal(request: RequestMessage, why: string, missed: ReplayRefusal | null): ReplayRefusal {
   const { canonical: method, details } = request;
   const live = `no answer from the live server: ${why}`;
   const call = details.target === null ? method : `${method} ${JSON.stringify(details.target)}`;
@@ -244,14 +264,14 @@ function liveRefusal(request: RequestMessage, why: string, missed: Refusal | nul
  */
 // Tests replace the globals by clocks of their own.
 
-type Place = {
+type EpisodeSlot = {
   /** The episode is over. `isSure` false: it waits for `confirm`, a moment, or `doubt`. */
   fill(episode: Episode, isSure: boolean): void;
 };
 
 type EpisodeOrder = {
   /** A place behind all that were taken before. */
-  take(): Place;
+  take(): EpisodeSlot;
   /** The server has said something more, so it lives. */
   confirm(): void;
   /** The server has gone: what is not sure was its end. */

@@ -7,17 +7,17 @@
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
 import type { Message, NotificationMessage, RequestMessage } from '../../protocol/message/message.ts';
 import type { Connect } from '../../talk/server.ts';
-import type { Refusal } from '../match/matching.ts';
+import type { ReplayRefusal } from '../match/matching.ts';
 import type { Asker, Player, Send } from '../play/player.ts';
 import { outgoingAnswer, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
 import { collectTools, type Tools } from '../recording/recording.ts';
-import { type Call, clientId, createLiveCalls, isListen, type LiveCallsOptions } from './calls.ts';
+import { clientId, createLiveCalls, isListen, type LiveCall, type LiveCallsOptions } from './calls.ts';
 import { createLiveConnection } from './connection.ts';
-import type { Said } from './episode.ts';
+import type { EpisodeMessage } from './episode.ts';
 
 export type LiveClient = {
   /** Puts a request to the live server. `missed`: why the recording has no answer to it; null where it was not asked. */
-  ask(request: RequestMessage, json: Buffer, missed: Refusal | null, asker: Asker): void;
+  ask(request: RequestMessage, json: Buffer, missed: ReplayRefusal | null, asker: Asker): void;
   /** The player of the recording, with what goes past it to the live server. */
   beside(player: Player): Player & { leave(): void };
   /** Settles when all that was asked is answered, or has failed. */
@@ -42,7 +42,7 @@ type LiveClientOptions = Omit<LiveCallsOptions, 'onGivenUp'> & {
 };
 
 /** A request of the server that the client was asked. */
-type Question = { idText: string; said: Said; call: Call | null };
+type OpenQuestion = { idText: string; said: EpisodeMessage; call: LiveCall | null };
 
 const META = ['params', '_meta'] as const;
 
@@ -67,7 +67,7 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     onClosed: calls.failAll,
   });
   /** By the key of the id that the client knows. */
-  const questions = new Map<string, Question>();
+  const questions = new Map<string, OpenQuestion>();
   let questionCount = 0;
   let hasHeard = false;
   /** The request that was put to the server last, as the client wrote it. */
@@ -75,10 +75,10 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
   /** As far as the live server has listed them. */
   const tools: Tools = new Map();
 
-  function ask(request: RequestMessage, json: Buffer, missed: Refusal | null, asker: Asker): void {
+  function ask(request: RequestMessage, json: Buffer, missed: ReplayRefusal | null, asker: Asker): void {
     lastAsked = json;
     const call = calls.begin(request, json, missed, asker);
-    const live = call.said[0]?.json ?? json;
+    const live = call.messages[0]?.json ?? json;
     const { canonical, details } = request;
     const sent = () => calls.sent(call);
     connection.send(
@@ -87,7 +87,7 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     );
   }
 
-  function giveUp({ id, request }: Call): void {
+  function giveUp({ id, request }: LiveCall): void {
     connection.cancel(id, request.details.isModern);
   }
 
@@ -127,9 +127,9 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     if (question === undefined) return false;
     questions.delete(key);
     const live = substitute(json, [{ path: ['id'], text: question.idText }]);
-    const said: Said = { from: 'client', kind: message.kind, at: now(), json: live };
+    const said: EpisodeMessage = { from: 'client', kind: message.kind, at: now(), json: live };
     if (question.call === null) calls.addAside([question.said, said]);
-    else if (calls.get(question.call.id) !== undefined) question.call.said.push(said);
+    else if (calls.get(question.call.id) !== undefined) question.call.messages.push(said);
     connection.send(outgoingAnswer(live));
     return true;
   }
@@ -142,19 +142,19 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     else tell(calls.last(), message, json, []);
   }
 
-  function tellProgress(message: Message, json: Buffer, call: Call | undefined): void {
+  function tellProgress(message: Message, json: Buffer, call: LiveCall | undefined): void {
     const text = call === undefined ? undefined : sourceAt(call.json, [...META, 'progressToken']);
     if (call === undefined || text === undefined) return;
     calls.refresh(call);
     tell(call, message, json, [{ path: ['params', 'progressToken'], text }]);
   }
 
-  function tellSubscriber(message: Message, json: Buffer, call: Call | undefined): void {
+  function tellSubscriber(message: Message, json: Buffer, call: LiveCall | undefined): void {
     if (call !== undefined) tell(call, message, json, [{ path: SUBSCRIPTION, text: clientId(call) }]);
   }
 
   /** The server ends a subscription, or does not want an answer any more. */
-  function takeBack(message: Message, json: Buffer, call: Call | undefined): void {
+  function takeBack(message: Message, json: Buffer, call: LiveCall | undefined): void {
     const path = ['params', 'requestId'];
     if (call !== undefined && isListen(call.request)) {
       const text = clientId(call);
@@ -173,15 +173,15 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     }
   }
 
-  function tell(call: Call | null, message: Message, json: Buffer, substitutions: Substitution[]): void {
+  function tell(call: LiveCall | null, message: Message, json: Buffer, substitutions: Substitution[]): void {
     const said = heard(call, message, json);
     (call?.asker.send ?? sendUnasked)(substitute(json, substitutions), null, false);
     if (call === null) calls.addAside([said]);
   }
 
-  function heard(call: Call | null, { kind }: Message, json: Buffer): Said {
-    const said: Said = { from: 'server', kind, at: now(), json };
-    call?.said.push(said);
+  function heard(call: LiveCall | null, { kind }: Message, json: Buffer): EpisodeMessage {
+    const said: EpisodeMessage = { from: 'server', kind, at: now(), json };
+    call?.messages.push(said);
     return said;
   }
 
@@ -202,10 +202,10 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     if (state === 'closed' || canonical === CANCELLED) return;
     if (state === 'open, hands shaken' && canonical === INITIALIZED) return;
     connection.send(outgoingNotification(json, canonical));
-    const said: Said = { from: 'client', kind: 'notification', at: now(), json };
+    const said: EpisodeMessage = { from: 'client', kind: 'notification', at: now(), json };
     const call = calls.last();
     if (call === null) calls.addAside([said]);
-    else call.said.push(said);
+    else call.messages.push(said);
   }
 
   /** A setting that was not put to the server holds for it too. */

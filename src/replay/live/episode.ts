@@ -5,19 +5,19 @@ import type { Outcome } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
 import type { Channel, Frame, FramePart } from '../../protocol/wire/frame.ts';
 import type { Block } from '../../store/write/import.ts';
-import type { Asked } from '../recording/topics.ts';
+import type { CallTopic } from '../recording/topics.ts';
 
 /** One message as it passed between us and the live server. `at` in microseconds since the Unix epoch. */
-export type Said = { from: 'client' | 'server'; kind: Message['kind']; at: number; json: Buffer };
+export type EpisodeMessage = { from: 'client' | 'server'; kind: Message['kind']; at: number; json: Buffer };
 
 /** Who or what was the cause that there is no answer of the server's own, and why. */
 export type Failure = { by: 'client' | 'server'; why: string };
 
 export type Episode = {
   /** Null for what was said outside of all calls. */
-  asked: Asked | null;
+  topic: CallTopic | null;
   /** In the order in which it passed, from the request to its answer. Its ids differ from those of all other episodes. */
-  said: readonly Said[];
+  messages: readonly EpisodeMessage[];
   outcome: Outcome | 'unanswered';
   latencyMs: number | null;
   /** Why it must not be taken for what the server answers; null where it may. */
@@ -52,34 +52,35 @@ const OK = { status: 200, statusText: 'OK' };
 const ACCEPTED = { status: 202, statusText: 'Accepted' };
 
 export function blockOf(episode: Episode, form: BlockForm): Block {
-  return form.type === 'stdio' ? linesOf(episode) : exchangesOf(episode, form.path);
+  return form.type === 'stdio' ? linesOf(episode) : httpExchangesOf(episode, form.path);
 }
 
-function linesOf({ said }: Episode): Block {
-  const frames = said.map(({ from, at, json }) => {
+function linesOf({ messages }: Episode): Block {
+  const frames = messages.map(({ from, at, json }) => {
     const channel = from === 'client' ? 'stdin' : 'stdout';
     return frameOf(channel, 'line', at, oneLine(json), null);
   });
   return { frames, exchanges: [] };
 }
 
-function exchangesOf(episode: Episode, path: string): Block {
-  const { said, outcome } = episode;
+function httpExchangesOf(episode: Episode, path: string): Block {
+  const { messages, outcome } = episode;
   const frames: Frame[] = [];
-  const exchanges: HttpExchange[] = [];
-  const isOneAnswer = outcome !== 'unanswered' && said.filter(({ from }) => from === 'server').length === 1;
+  const httpExchanges: HttpExchange[] = [];
+  const isOneAnswer =
+    outcome !== 'unanswered' && messages.filter(({ from }) => from === 'server').length === 1;
   /** The exchange that the server's messages come on. */
   let stream: HttpExchange | undefined;
-  for (const [i, one] of said.entries()) {
+  for (const [i, one] of messages.entries()) {
     const json = oneLine(one.json);
     if (one.from === 'client') {
-      const exchange = begin(exchanges, 'POST', path, one);
-      exchange.requestBytes = json.length;
-      frames.push(frameOf('request', 'body', one.at, json, exchange.number));
-      if (i === 0 && one.kind === 'request') stream = exchange;
-      else end(respond(exchange, one.at, ACCEPTED, null), one.at, frames.length);
+      const httpExchange = begin(httpExchanges, 'POST', path, one);
+      httpExchange.requestBytes = json.length;
+      frames.push(frameOf('request', 'body', one.at, json, httpExchange.number));
+      if (i === 0 && one.kind === 'request') stream = httpExchange;
+      else end(respond(httpExchange, one.at, ACCEPTED, null), one.at, frames.length);
     } else {
-      stream ??= begin(exchanges, 'GET', path, one);
+      stream ??= begin(httpExchanges, 'GET', path, one);
       const isJson = isOneAnswer && stream.method === 'POST';
       if (stream.status === null) respond(stream, one.at, OK, isJson ? JSON_TYPE : EVENTS_TYPE);
       const payload = isJson ? json : Buffer.concat([EVENT, json, EVENT_END]);
@@ -89,22 +90,27 @@ function exchangesOf(episode: Episode, path: string): Block {
     }
   }
   if (stream !== undefined) {
-    end(stream, said.at(-1)?.at ?? stream.at, frames.length);
+    end(stream, messages.at(-1)?.at ?? stream.at, frames.length);
     // A subscription's client ends it; else who did not answer did.
     stream.closedBy = outcome === 'unanswered' && episode.failure === null ? 'client' : 'server';
     stream.error = episode.failure?.why ?? null;
   }
-  return { frames, exchanges };
+  return { frames, exchanges: httpExchanges };
 }
 
 const EVENT = Buffer.from('event: message\ndata: ');
 
 const EVENT_END = Buffer.from('\n\n');
 
-function begin(exchanges: HttpExchange[], method: 'POST' | 'GET', path: string, { at }: Said): HttpExchange {
+function begin(
+  httpExchanges: HttpExchange[],
+  method: 'POST' | 'GET',
+  path: string,
+  { at }: EpisodeMessage,
+): HttpExchange {
   const accept = ['Accept', method === 'GET' ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`];
-  const exchange: HttpExchange = {
-    number: exchanges.length + 1,
+  const httpExchange: HttpExchange = {
+    number: httpExchanges.length + 1,
     method,
     path,
     version: '1.1',
@@ -127,20 +133,20 @@ function begin(exchanges: HttpExchange[], method: 'POST' | 'GET', path: string, 
     error: null,
     edits: [],
   };
-  exchanges.push(exchange);
-  return exchange;
+  httpExchanges.push(httpExchange);
+  return httpExchange;
 }
 
-function respond(exchange: HttpExchange, at: number, how: typeof OK, type: string | null): HttpExchange {
-  exchange.responseAt = at;
-  exchange.responseHeaders = type === null ? [] : ['Content-Type', type];
-  return Object.assign(exchange, how);
+function respond(httpExchange: HttpExchange, at: number, how: typeof OK, type: string | null): HttpExchange {
+  httpExchange.responseAt = at;
+  httpExchange.responseHeaders = type === null ? [] : ['Content-Type', type];
+  return Object.assign(httpExchange, how);
 }
 
-function end(exchange: HttpExchange, at: number, frames: number): void {
-  exchange.endedAt = at;
-  exchange.endedAfter = frames;
-  exchange.closedBy = 'server';
+function end(httpExchange: HttpExchange, at: number, frames: number): void {
+  httpExchange.endedAt = at;
+  httpExchange.endedAfter = frames;
+  httpExchange.closedBy = 'server';
 }
 
 function frameOf(
@@ -148,10 +154,11 @@ function frameOf(
   part: FramePart,
   at: number,
   payload: Buffer,
-  exchange: number | null,
+  httpExchange: number | null,
 ): Frame {
-  const http = exchange === null ? null : { exchange, marks: [], original: null, sha256: null };
-  const lineEnd = exchange === null ? '\n' : '';
+  const http =
+    httpExchange === null ? null : { exchange: httpExchange, marks: [], original: null, sha256: null };
+  const lineEnd = httpExchange === null ? '\n' : '';
   return { channel, at, payload, lineEnd, size: payload.length, truncated: false, part, http };
 }
 

@@ -6,7 +6,7 @@
 
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import type { Connect } from '../../talk/server.ts';
-import type { Refusal } from '../match/matching.ts';
+import type { ReplayRefusal } from '../match/matching.ts';
 import type { Send } from '../play/player.ts';
 import type { Recording } from '../recording/recording.ts';
 import { createLiveClient, type LiveClient } from './client.ts';
@@ -22,7 +22,7 @@ export type LiveOptions = {
   /** Told of every call when it is over, answered or not, in the order in which each client asked. */
   onEpisode: (episode: Episode) => void;
   /** Told of every request that got no answer from the live server either. */
-  onRefusal: (refusal: Refusal, request: RequestMessage) => void;
+  onRefusal: (refusal: ReplayRefusal, request: RequestMessage) => void;
 };
 
 export type Live = {

@@ -11,18 +11,18 @@ import { memberAt } from '../../protocol/json/edit.ts';
 import { type Followed, NO_PATHS, parseJsonPath } from '../../protocol/json/path.ts';
 import type { Span } from '../../protocol/json/read.ts';
 import type { Message } from '../../protocol/message/message.ts';
-import type { Asked } from '../recording/topics.ts';
+import type { CallTopic } from '../recording/topics.ts';
 import { ignoring } from './ignore.ts';
 import { differenceText } from './miss.ts';
 
-export type Outcome = 'result' | 'tool error' | 'input required' | 'error' | 'no answer';
+export type AnswerKind = 'result' | 'tool error' | 'input required' | 'error' | 'no answer';
 
 export type Answer = { json: Buffer; message: Message };
 
 type Comparison = {
   isEqual: boolean;
-  recorded: Outcome;
-  live: Outcome;
+  recorded: AnswerKind;
+  live: AnswerKind;
   /** Their pointers begin at the result, or at the error. */
   differences: Difference[];
   /** How many more there are. */
@@ -62,22 +62,22 @@ export function readResultRules(texts: readonly string[]): ResultRules {
   return rules;
 }
 
-export function outcomeOf({ kind, details }: Message): Outcome {
+export function answerKindOf({ kind, details }: Message): AnswerKind {
   if (kind !== 'result') return 'error';
   if (details.resultType === 'input_required') return 'input required';
   return details.isToolError ? 'tool error' : 'result';
 }
 
 export function compareAnswers(
-  asked: Asked,
+  asked: CallTopic,
   recorded: Answer,
   live: Answer,
   rules: ResultRules = new Map(),
 ): Comparison {
   const comparison: Comparison = {
     isEqual: false,
-    recorded: outcomeOf(recorded.message),
-    live: outcomeOf(live.message),
+    recorded: answerKindOf(recorded.message),
+    live: answerKindOf(live.message),
     differences: [],
     more: 0,
     problem: null,
@@ -94,7 +94,7 @@ export function compareAnswers(
 }
 
 /** What counts of an answer; null where nothing does. */
-function filterFor({ method, target }: Asked, isError: boolean, rules: ResultRules): Filter | null {
+function filterFor({ method, target }: CallTopic, isError: boolean, rules: ResultRules): Filter | null {
   let filter: Filter = isError ? KEEP_ALL : resultFilter(method);
   for (const key of target === null ? [null] : [null, target]) {
     const own = rules.get(key);
@@ -158,12 +158,17 @@ function valueText(json: Buffer, filter: Filter): Buffer | string {
  */
 
 /** Something for people: a line for stderr, and everything, in several lines, for a report. Recorded text is not escaped. */
-export type Told = { line: string; text: string };
+export type Notice = { line: string; text: string };
 
 const MAX_VALUE_IN_LINE = 60;
 
 /** Null where both answers are equal as JSON values. `method`: what was asked; `frame`: the one that asked it. */
-export function tellOtherAnswer(method: string, frame: string, recorded: Answer, live: Answer): Told | null {
+export function tellOtherAnswer(
+  method: string,
+  frame: string,
+  recorded: Answer,
+  live: Answer,
+): Notice | null {
   const { isEqual, differences, more, problem, ...kinds } = compareAnswers(
     { method, target: null },
     recorded,

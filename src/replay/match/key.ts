@@ -21,10 +21,10 @@ import {
 import { eachElement, findMember, type Span, skipSpace, typeAt } from '../../protocol/json/read.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
 import { DIGEST_BYTES } from '../recording/columns.ts';
-import type { Asked } from '../recording/topics.ts';
+import type { CallTopic } from '../recording/topics.ts';
 import { argumentsFilter, IGNORE_NOTHING, type IgnoreRules, ignoring } from './ignore.ts';
 
-export type RequestKey = Asked & {
+export type RequestKey = CallTopic & {
   /** Of method and params. */
   digest: Buffer;
   /** The canonical text of what counts of the params. */
@@ -53,7 +53,7 @@ const PARAMS: Filter = { enter: (name) => (name === '_meta' ? META : KEEP_ALL), 
 
 /** The key of a request whose params stand at `params` of `bytes`, or why it has none. */
 export function requestKey(
-  asked: Asked,
+  asked: CallTopic,
   bytes: Buffer,
   params: Span | null,
   rules: IgnoreRules = IGNORE_NOTHING,
@@ -72,7 +72,7 @@ export function keyFor(caller: string, key: RequestKey): RequestKey {
   return { ...key, digest: digestOf(caller, key.digest) };
 }
 
-function paramsFilter({ method, target }: Asked, rules: IgnoreRules): Filter {
+function paramsFilter({ method, target }: CallTopic, rules: IgnoreRules): Filter {
   if (rules === IGNORE_NOTHING) return PARAMS;
   const ignored = rules.isEveryParamIgnored ? NOTHING : ignoring(PARAMS, rules.params);
   const own = method === 'tools/call' ? argumentsFilter(rules, target) : KEEP_ALL;

@@ -22,17 +22,17 @@ export type NoHit =
   | { kind: 'miss'; reason: 'never-recorded'; recorded: 0; isMethodKnown: boolean };
 
 /** A recorded call that could have been meant. `isSameTarget`: the same tool, prompt or resource. */
-export type Candidate = { place: Place; isPlayed: boolean; isSameTarget: boolean };
+export type CallCandidate = { place: Place; isPlayed: boolean; isSameTarget: boolean };
 
 type UnplayedCall = { call: number; method: string; mayRepeat: boolean };
 
-export type Client = {
+export type CallCursor = {
   next(key: CallKey): Hit | NoHit;
   /**
    * At most `max` calls that could have been meant, those that were not played to this client first, and of these
    * those after its last hit first. Of other targets only where the key's own was never recorded.
    */
-  candidates(key: CallKey, max: number): { candidates: Candidate[]; isCut: boolean };
+  candidates(key: CallKey, max: number): { candidates: CallCandidate[]; isCut: boolean };
   unplayed(): Generator<UnplayedCall>;
 };
 
@@ -40,7 +40,7 @@ type Matcher = {
   calls: number;
   /** In the order in which they first appear. */
   methods: readonly string[];
-  connect(): Client;
+  connect(): CallCursor;
   /** What was played to no client, in recorded order. */
   unplayed(): Generator<UnplayedCall>;
 };
@@ -48,7 +48,7 @@ type Matcher = {
 /** So many recorded calls are looked at for candidates. */
 const MAX_LOOKED_AT = 10_000;
 
-export function createMatcher(calls: RecordedCalls, repeat: Repeat = 'error'): Matcher {
+export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Matcher {
   const index = indexCalls(calls);
   /** How far some client has come. As all begin at the first of identical calls, the furthest says it for all. */
   const furthest = createPositions();
@@ -66,7 +66,7 @@ export function createMatcher(calls: RecordedCalls, repeat: Repeat = 'error'): M
     }
   }
 
-  function connect(): Client {
+  function connect(): CallCursor {
     const positions = createPositions();
     let lastHit = -1;
 
@@ -82,7 +82,7 @@ export function createMatcher(calls: RecordedCalls, repeat: Repeat = 'error'): M
       return { kind: 'hit', ...hit };
     }
 
-    function candidates(key: CallKey, max: number): { candidates: Candidate[]; isCut: boolean } {
+    function candidates(key: CallKey, max: number): { candidates: CallCandidate[]; isCut: boolean } {
       const topic = calls.topics.find(key);
       const isSameTarget = topic >= 0;
       const unplayed: number[] = [];
@@ -136,7 +136,7 @@ function nextOf(
   return { call: repeat === 'last' ? reached : index.firstOf(key), isRepeat: true };
 }
 
-function whyUnknown({ topics }: RecordedCalls, index: CallIndex, key: CallKey): NoHit {
+function whyUnknown({ topics }: CallTable, index: CallIndex, key: CallKey): NoHit {
   const topic = topics.find(key);
   if (topic >= 0) return { kind: 'miss', reason: 'arguments-differ', recorded: index.sizeOf(topic) };
   const isMethodKnown = topics.methods.includes(key.method);
@@ -159,7 +159,7 @@ function* onwards(size: number, last: number): Generator<number> {
 type CallKey = Pick<RequestKey, 'method' | 'target' | 'digest'>;
 
 /** The calls of a recording, numbered from 0 in recorded order. */
-export type RecordedCalls = {
+export type CallTable = {
   size: number;
   topics: Topics;
   topicOf(call: number): number;
@@ -182,7 +182,7 @@ type CallIndex = {
   sizeOf(topic: number): number;
 };
 
-function indexCalls(calls: RecordedCalls): CallIndex {
+function indexCalls(calls: CallTable): CallIndex {
   const { size, topics, topicOf } = calls;
   const keys = createDigestTable();
   /** By call, plus one: its key, and the next call with its topic. 0 for none. */

@@ -1,14 +1,14 @@
 /** Which recorded call answers a live request, and what is said where none does. */
 
+import type { Place } from '../../protocol/message/correlate.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { frameText, type Recording } from '../recording/recording.ts';
-import type { Place } from '../recording/script.ts';
 import { type IgnoreRules, readIgnoreRules } from './ignore.ts';
 import { findParams, keyFor, type RequestKey, requestKey } from './key.ts';
-import { type Client, createMatcher } from './matcher.ts';
+import { type CallCursor, createMatcher } from './matcher.ts';
 import {
   explainMiss,
-  type Miss,
+  type MissExplanation,
   missError,
   missLine,
   missReport,
@@ -19,7 +19,7 @@ import {
 import type { Repeat } from './repeat.ts';
 
 /** What a request gets that the recording cannot answer. */
-export type Refusal = {
+export type ReplayRefusal = {
   /** The member `error` of the answer. */
   error: { code: number; message: string; data: unknown };
   /** It equals no request, not even itself: to record an answer to it would be in vain. */
@@ -39,13 +39,13 @@ export type MatchingOptions = { repeat: Repeat; ignore: readonly string[]; ignor
 
 export type Matching = {
   /** One client's own progress through the recording. */
-  createState(): { next(request: RequestMessage, json: Buffer): Match | Refusal };
+  createState(): { next(request: RequestMessage, json: Buffer): Match | ReplayRefusal };
   /** The call was recorded, but nobody answered it. */
-  refuseUnanswered(request: RequestMessage, call: number): Refusal;
+  refuseUnanswered(request: RequestMessage, call: number): ReplayRefusal;
   /** The call was recorded, but what was its answer is not certain. */
-  refuseDoubtful(request: RequestMessage, call: number): Refusal;
+  refuseDoubtful(request: RequestMessage, call: number): ReplayRefusal;
   /** The recorded server asked the client for something that the live one has not declared. */
-  refuseIncapable(request: RequestMessage, capability: string): Refusal;
+  refuseIncapable(request: RequestMessage, capability: string): ReplayRefusal;
   /** Calls that no client has asked for. */
   unplayed(): number[];
 };
@@ -62,7 +62,7 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   const { originOf } = recording;
   const recorded = { methods: matcher.methods, keyAt, originOf, effort: { compared: 0 } };
 
-  function next(client: Client, request: RequestMessage, json: Buffer): Match | Refusal {
+  function next(client: CallCursor, request: RequestMessage, json: Buffer): Match | ReplayRefusal {
     const asked = alike(recording, json);
     const message = asked === json ? request : recording.read(asked);
     const key = message?.kind === 'request' ? keys.of(message, asked) : 'not-json';
@@ -79,7 +79,7 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     }
   }
 
-  function refuseAmbiguous(request: RequestMessage): Refusal {
+  function refuseAmbiguous(request: RequestMessage): ReplayRefusal {
     const why =
       'several calls were recorded that differ only in what was redacted, by a key that is not here, so which of them this is cannot be told; replay it where it was recorded, or ignore the redacted argument';
     return refusal(request, 'redacted-alike', why, {});
@@ -221,13 +221,13 @@ function askedBy({ canonical: method, details: { target } }: RequestMessage) {
   return { method, target };
 }
 
-function refusalOf(miss: Miss): Refusal {
+function refusalOf(miss: MissExplanation): ReplayRefusal {
   const explanation = reasonText(miss);
   const isUnreadable = miss.reason === 'unreadable';
   return { error: missError(miss), isUnreadable, explanation, line: missLine(miss), text: missReport(miss) };
 }
 
-function refusal(request: RequestMessage, reason: string, why: string, facts: object): Refusal {
+function refusal(request: RequestMessage, reason: string, why: string, facts: object): ReplayRefusal {
   const { method, target } = askedBy(request);
   const explanation = `${target === null ? method : `${method} ${JSON.stringify(target)}`}: ${why}`;
   const data = { reason, explanation, method, target, ...facts };

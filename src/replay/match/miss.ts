@@ -10,9 +10,9 @@ import { jsonPathText } from '../../protocol/json/path.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
 import { frameText, type Origin } from '../recording/recording.ts';
-import type { Asked } from '../recording/topics.ts';
+import type { CallTopic } from '../recording/topics.ts';
 import type { RequestKey } from './key.ts';
-import type { Candidate, Client, NoHit } from './matcher.ts';
+import type { CallCandidate, CallCursor, NoHit } from './matcher.ts';
 import { mayAlwaysRepeat } from './repeat.ts';
 
 /** `unreadable`: the params have no canonical form, so they equal nothing. */
@@ -33,7 +33,7 @@ type NearCall = {
   options: readonly string[] | null;
 };
 
-export type Miss = Asked & {
+export type MissExplanation = CallTopic & {
   reason: MissReason;
   /** Of what the sentence of the reason is about: how often it was recorded. */
   recorded: number;
@@ -55,7 +55,7 @@ export type Miss = Asked & {
 type KeyAt = (place: Place) => RequestKey | null;
 
 /** The recording, as far as a miss has to look into it. */
-export type Recorded = {
+export type MissContext = {
   methods: readonly string[];
   keyAt: KeyAt;
   originOf: (place: Place) => Origin;
@@ -80,7 +80,12 @@ const MAX_COMPARED_BYTES = 16 * 1024 * 1024;
 const NOTHING_NEAR = { near: [], compared: 0, isCut: false };
 
 /** Explains what `client.next(key)` just said; call it before the client asks for anything else. */
-export function explainMiss(key: RequestKey, noHit: NoHit, client: Client, recorded: Recorded): Miss {
+export function explainMiss(
+  key: RequestKey,
+  noHit: NoHit,
+  client: CallCursor,
+  recorded: MissContext,
+): MissExplanation {
   const isMethodKnown = noHit.reason !== 'never-recorded' || noHit.isMethodKnown;
   return {
     method: key.method,
@@ -97,7 +102,7 @@ export function explainMiss(key: RequestKey, noHit: NoHit, client: Client, recor
 }
 
 /** The miss of a request that has no key. */
-export function unreadableMiss(asked: Asked, problem: CanonicalProblem): Miss {
+export function unreadableMiss(asked: CallTopic, problem: CanonicalProblem): MissExplanation {
   return {
     ...asked,
     reason: 'unreadable',
@@ -119,9 +124,9 @@ function optionsFor(reason: NoHit['reason']): string[] {
 
 function nearest(
   key: RequestKey,
-  client: Client,
-  { keyAt, originOf, effort }: Recorded,
-): Pick<Miss, 'near' | 'compared' | 'isCut'> {
+  client: CallCursor,
+  { keyAt, originOf, effort }: MissContext,
+): Pick<MissExplanation, 'near' | 'compared' | 'isCut'> {
   const most = effort.compared < ENOUGH_COMPARED ? MAX_COMPARED : FEW_COMPARED;
   const { candidates, isCut } = client.candidates(key, most);
   let near: NearCall[] = [];
@@ -144,7 +149,7 @@ function nearest(
 function nearCall(
   key: RequestKey,
   recorded: RequestKey,
-  { place, isPlayed, isSameTarget }: Candidate,
+  { place, isPlayed, isSameTarget }: CallCandidate,
   origin: Origin,
 ): NearCall {
   const { differences, more, similarity } = diffOf(recorded.params, key.params, MAX_DIFFERENCES);
@@ -165,7 +170,7 @@ function byNearness(a: NearCall, b: NearCall): number {
 }
 
 /** The reason as a sentence. Names from the recording or the wire stand in quotes, as JSON has them. */
-export function reasonText(miss: Miss): string {
+export function reasonText(miss: MissExplanation): string {
   const call = callText(miss);
   switch (miss.reason) {
     case 'used-up':
@@ -181,11 +186,11 @@ export function reasonText(miss: Miss): string {
   }
 }
 
-function callText({ method, target }: Asked): string {
+function callText({ method, target }: CallTopic): string {
   return target === null ? name(method) : `${name(method)} ${JSON.stringify(target)}`;
 }
 
-function ofTarget({ recorded, target, method }: Miss): string {
+function ofTarget({ recorded, target, method }: MissExplanation): string {
   const calls = recorded === 1 ? '1 call' : `${recorded} calls`;
   return `${calls} of ${target === null ? name(method) : JSON.stringify(target)}`;
 }
@@ -240,7 +245,7 @@ type NearData = {
 };
 
 type MissData = {
-  reason: Miss['reason'];
+  reason: MissExplanation['reason'];
   explanation: string;
   method: string;
   target: string | null;
@@ -255,7 +260,7 @@ type MissData = {
 type MissError = { code: number; message: string; data: MissData };
 
 /** The `error` member of the answer. */
-export function missError(miss: Miss): MissError {
+export function missError(miss: MissExplanation): MissError {
   return {
     code: NO_RECORDED_ANSWER,
     message: `tapedeck: no recorded answer to ${reasonText(miss)}`,
@@ -304,7 +309,7 @@ function nearData({
 }
 
 /** One line, without its end. */
-export function missLine(miss: Miss): string {
+export function missLine(miss: MissExplanation): string {
   const [near] = miss.near;
   const options = [...(near?.options?.length ? [near.options.join(' ')] : []), ...miss.options];
   const parts = [reasonText(miss)];
@@ -322,7 +327,7 @@ function nearLine({ origin, similarity, isPlayed, differences, more }: NearCall,
 }
 
 /** Many lines, each with its end, and every value whole. */
-export function missReport(miss: Miss): string {
+export function missReport(miss: MissExplanation): string {
   const lines = [reasonText(miss), `  params that count: ${miss.params.toString()}`];
   if (miss.methods.length > 0)
     lines.push(`  recorded methods: ${miss.methods.map((m) => JSON.stringify(m)).join(', ')}`);
@@ -385,7 +390,7 @@ function rounded(similarity: number): number {
 export type Path = readonly (string | number | null)[];
 
 /** One `--ignore` or `--ignore-tool` per difference; null where what differs is the target, which always counts. */
-function ignoreOptions(asked: Asked, differences: readonly Difference[]): string[] | null {
+function ignoreOptions(asked: CallTopic, differences: readonly Difference[]): string[] | null {
   const paths = withoutInner(differences.map(pathToIgnore));
   return paths.some(([first]) => first === undefined || first === targetParam(asked.method))
     ? null
@@ -407,7 +412,7 @@ function withoutInner(paths: readonly Path[]): Path[] {
   return kept;
 }
 
-export function ignoreOption({ method, target }: Asked, path: Path): string {
+export function ignoreOption({ method, target }: CallTopic, path: Path): string {
   const isOfTool = method === 'tools/call' && path[0] === 'arguments';
   // A name with `:$` in it could not be told from the path.
   if (isOfTool && target !== null && target !== '' && !target.includes(':$'))

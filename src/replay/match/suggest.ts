@@ -5,11 +5,11 @@
  */
 
 import { type Diff, diffOf } from '../../protocol/json/diff.ts';
-import type { Asked } from '../recording/topics.ts';
+import type { CallTopic } from '../recording/topics.ts';
 import type { RequestKey } from './key.ts';
 import { ignoreOption, type Path, pathToIgnore } from './miss.ts';
 
-export type Suggestion = Asked & {
+export type Suggestion = CallTopic & {
   /** As one would type it. */
   option: string;
   /** In how many pairs of calls the path differs, and of how many of that method and target. */
@@ -38,7 +38,7 @@ const MAX_EXAMPLE_BYTES = 200;
 /** Of one method and target so many calls are compared, the first of each recording. */
 const MAX_CALLS = 5000;
 
-type Calls = { asked: Asked; first: RequestKey[]; second: RequestKey[] };
+type Calls = { asked: CallTopic; first: RequestKey[]; second: RequestKey[] };
 
 export function suggestIgnores(first: Iterable<RequestKey>, second: Iterable<RequestKey>): Suggestions {
   const topics = new Map<string, Calls>();
@@ -112,7 +112,7 @@ function pair(
   return { diffs, rest: { first: first.length - diffs.length, second: left.length } };
 }
 
-function suggestionsOf(asked: Asked, diffs: readonly Diff[], pairs: number): Suggestion[] {
+function suggestionsOf(asked: CallTopic, diffs: readonly Diff[], pairs: number): Suggestion[] {
   const general = generalised(diffs.flatMap(({ differences }) => differences.map(pathToIgnore)));
   const found = new Map<string, Suggestion>();
   for (const { differences } of diffs) {

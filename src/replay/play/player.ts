@@ -7,10 +7,11 @@
  * the live client takes it back too, or leaves.
  */
 
+import type { Place } from '../../protocol/message/correlate.ts';
 import type { Id } from '../../protocol/message/details.ts';
 import type { Message, RequestMessage } from '../../protocol/message/message.ts';
 import { repeatedSteps } from '../match/repeat.ts';
-import type { Place, Script, Step } from '../recording/script.ts';
+import type { Script, Step } from '../recording/script.ts';
 import { createQuestions, lackingForInput } from './questions.ts';
 import {
   endsSubscription,
@@ -138,7 +139,7 @@ export function createPlayer(options: PlayerOptions): Player {
     };
     plays.set(request.id.key, play);
     open.add(play);
-    asker.plan?.(steps, script.exchangeOf(call));
+    asker.plan?.(steps, script.httpExchangeOf(call));
     advance(play);
   }
 

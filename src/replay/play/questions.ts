@@ -4,12 +4,12 @@
  */
 
 import { sourceAt, substitute } from '../../protocol/json/edit.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
 import type { Message, RequestMessage } from '../../protocol/message/message.ts';
-import type { Place } from '../recording/script.ts';
 import { isCancellation } from './translate.ts';
 
 /** The client's answer to a question. */
-type Settled<T> = { asked: T | null; place: Place };
+type Settlement<T> = { asked: T | null; place: Place };
 
 /** `T`: for whom it is asked; null where no call depends on it. */
 type Questions<T> = {
@@ -27,7 +27,7 @@ type Questions<T> = {
   /** Whether one of these questions, asked for the same, is still open. */
   isOpen(places: readonly Place[], asked: T): boolean;
   /** Undefined where the client answers what it was not asked. */
-  settle(answer: Message): Settled<T> | undefined;
+  settle(answer: Message): Settlement<T> | undefined;
 };
 
 const REQUEST_ID = ['params', 'requestId'];
@@ -36,7 +36,7 @@ const CLIENT_CAPABILITIES = ['params', '_meta', 'io.modelcontextprotocol/clientC
 
 export function createQuestions<T>(): Questions<T> {
   /** Questions without an answer so far, by their fresh id. */
-  const open = new Map<string, Settled<T>>();
+  const open = new Map<string, Settlement<T>>();
   /** The fresh id of each question, by the text of its recorded one. */
   const freshIds = new Map<string, string>();
   let capabilities: Capabilities = {};

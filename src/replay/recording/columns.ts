@@ -5,7 +5,7 @@
 
 type Piece = Uint8Array | Uint32Array | Float64Array;
 
-type Column = {
+type NumberColumn = {
   set(i: number, value: number): void;
   /** 0 where nothing was set. */
   at(i: number): number;
@@ -17,7 +17,7 @@ const PIECE_SIZE = 1 << PIECE_BITS;
 
 const INSIDE_PIECE = PIECE_SIZE - 1;
 
-export function createColumn(Type: new (length: number) => Piece): Column {
+export function createColumn(Type: new (length: number) => Piece): NumberColumn {
   const pieces: (Piece | undefined)[] = [];
 
   function makePiece(number: number): Piece {

@@ -6,13 +6,14 @@
  * How the server speaks HTTP, and its revision, are those of the first.
  */
 
+import type { Place } from '../../protocol/message/correlate.ts';
 import { createColumn } from './columns.ts';
 import type { Origin, Recording } from './recording.ts';
-import type { Place, Script, ScriptLine, Step } from './script.ts';
+import type { Script, ScriptLine, Step } from './script.ts';
 import { createTopics } from './topics.ts';
 
 /** One of them. Its places, exchanges and calls come after those of the ones before it. */
-type Part = { recording: Recording; seqs: number; exchanges: number; calls: number };
+type Part = { recording: Recording; seqs: number; httpExchanges: number; calls: number };
 
 /** A session that is being recorded grows while its parts are counted. */
 const ROOM = 1_000_000;
@@ -34,7 +35,7 @@ export function joinRecordings(recordings: readonly Recording[]): Recording {
     session: {
       ...first.session,
       era: eras.size === 1 ? first.session.era : 'dual',
-      httpExchanges: (last?.exchanges ?? 0) + (last?.recording.session.httpExchanges ?? 0),
+      httpExchanges: (last?.httpExchanges ?? 0) + (last?.recording.session.httpExchanges ?? 0),
     },
     script: joinScripts(parts),
     *lines() {
@@ -45,9 +46,9 @@ export function joinRecordings(recordings: readonly Recording[]): Recording {
     isExact: recordings.every(({ isExact }) => isExact),
     redacted: (json) => recordings.reduce((text, { redacted }) => redacted(text), json),
     comparable: (json) => recordings.reduce((text, { comparable }) => comparable(text), json),
-    exchange(number) {
-      const part = lastOf(parts, ({ exchanges }) => exchanges < number);
-      return part.recording.exchange(number - part.exchanges);
+    httpExchange(number) {
+      const part = lastOf(parts, ({ httpExchanges }) => httpExchanges < number);
+      return part.recording.httpExchange(number - part.httpExchanges);
     },
     paramHeadersOf(tool) {
       const known = recordings.findLast(({ paramHeadersOf }) => paramHeadersOf(tool).length > 0);
@@ -60,8 +61,12 @@ export function joinRecordings(recordings: readonly Recording[]): Recording {
       parts.flatMap((part) => part.recording.resultsOf(method).map((place) => moved(part, place))),
     hadEventId: (place) => inside(place, ({ hadEventId }, own) => hadEventId(own)),
     primingBefore: (step) =>
-      inside(step.place, ({ primingBefore }, place, { exchanges }) =>
-        primingBefore({ ...step, place, exchange: nullOr(step.exchange, (number) => number - exchanges) }),
+      inside(step.place, ({ primingBefore }, place, { httpExchanges }) =>
+        primingBefore({
+          ...step,
+          place,
+          httpExchange: nullOr(step.httpExchange, (number) => number - httpExchanges),
+        }),
       ),
     originOf: (place): Origin =>
       inside(place, ({ session: { name, id } }, { seq }) => ({ seq, session: name ?? id })),
@@ -70,11 +75,11 @@ export function joinRecordings(recordings: readonly Recording[]): Recording {
 
 function partsOf(recordings: readonly Recording[]): Part[] {
   const parts: Part[] = [];
-  let [seqs, exchanges, calls] = [0, 0, 0];
+  let [seqs, httpExchanges, calls] = [0, 0, 0];
   for (const recording of recordings) {
-    parts.push({ recording, seqs, exchanges, calls });
+    parts.push({ recording, seqs, httpExchanges, calls });
     seqs += recording.session.frames + ROOM;
-    exchanges += recording.session.httpExchanges + ROOM;
+    httpExchanges += recording.session.httpExchanges + ROOM;
     calls += recording.script.size;
   }
   return parts;
@@ -90,9 +95,9 @@ function joinScripts(parts: readonly Part[]): Script {
     size: parts.reduce((size, { recording }) => size + recording.script.size, 0),
     ...joinTopics(parts),
     placeOf: (call) => of(call, ({ placeOf }, own, part) => moved(part, placeOf(own))),
-    exchangeOf: (call) =>
-      of(call, ({ exchangeOf }, own, { exchanges }) =>
-        nullOr(exchangeOf(own), (number) => number + exchanges),
+    httpExchangeOf: (call) =>
+      of(call, ({ httpExchangeOf }, own, { httpExchanges }) =>
+        nullOr(httpExchangeOf(own), (number) => number + httpExchanges),
       ),
     stepsOf: (call) => of(call, ({ stepsOf }, own, part) => movedAll(part, stepsOf(own))),
     isAnswered: (call) => of(call, ({ isAnswered }, own) => isAnswered(own)),
@@ -124,7 +129,7 @@ function movedStep(part: Part, step: Step): Step {
   return {
     ...step,
     place: moved(part, step.place),
-    exchange: nullOr(step.exchange, (number) => number + part.exchanges),
+    httpExchange: nullOr(step.httpExchange, (number) => number + part.httpExchanges),
     waitsFor: step.waitsFor.map((place) => moved(part, place)),
   };
 }
@@ -133,7 +138,7 @@ function movedLine(part: Part, line: ScriptLine): ScriptLine {
   return {
     ...line,
     place: moved(part, line.place),
-    exchange: nullOr(line.exchange, (number) => number + part.exchanges),
+    httpExchange: nullOr(line.httpExchange, (number) => number + part.httpExchanges),
     to: nullOr(line.to, (place) => moved(part, place)),
   };
 }

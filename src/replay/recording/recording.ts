@@ -5,6 +5,7 @@ import { canonicalText } from '../../protocol/json/canonical.ts';
 import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
 import { eachElement, type Span, skipSpace, typeAt } from '../../protocol/json/read.ts';
 import { jsonOf } from '../../protocol/message/conversation.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
 import { type Message, parseMessages } from '../../protocol/message/message.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
 import { type Channel, directionOf } from '../../protocol/wire/frame.ts';
@@ -21,13 +22,13 @@ import {
 import { type SessionRow, sessionDetails } from '../../store/read/sessions.ts';
 import { requestHeadersOf } from '../http/headers.ts';
 import { findMismatch, type ParamHeadersOf } from '../http/mismatch.ts';
-import { buildScript, type Place, type Script, type ScriptLine, type Step } from './script.ts';
+import { buildScript, type Script, type ScriptLine, type Step } from './script.ts';
 
 /** Where a message was recorded. `session`: the name or id of its session; null where there is only one. */
 export type Origin = { seq: number; session: string | null };
 
 export type Recording = MessageLinks &
-  Alike & {
+  RecordingRedaction & {
     session: SessionRow;
     script: Script;
     /** Its messages in the order in which they passed. */
@@ -36,7 +37,7 @@ export type Recording = MessageLinks &
     load(place: Place): Buffer;
     /** Such a text as a message; undefined where it is none. */
     read(json: Buffer): Message | undefined;
-    exchange(number: number): HttpHead | undefined;
+    httpExchange(number: number): HttpHead | undefined;
     /** Which arguments of a tool its clients repeat in HTTP headers; none where its schema was not recorded. */
     paramHeadersOf: ParamHeadersOf;
     /** For people, who know the frames of a session by their numbers. */
@@ -60,7 +61,7 @@ type LineRow = [
   toN: number | null,
   channel: Channel,
   at: number,
-  exchange: number | null,
+  httpExchange: number | null,
   status: number | null,
 ];
 
@@ -78,7 +79,7 @@ const SELECT_LINES = `SELECT m.seq, m.n, m.id_type || ' ' || m.id, m.kind, m.can
   ORDER BY m.seq, m.n`;
 
 /** `keyStores`: where the key may be that the recording's placeholders were made with. */
-export function openRecording(
+export function readRecording(
   store: Store,
   session: SessionRow,
   keyStores: readonly Store[] = [store],
@@ -86,7 +87,7 @@ export function openRecording(
   const payloadAt = preparePayloads(store, session.number);
   const events = prepareEventReader(store, session.number);
   const links = prepareLinks(store, session.number);
-  const exchange = prepareHttpHeads(store, session.number);
+  const httpExchange = prepareHttpHeads(store, session.number);
   const load = ({ seq, n }: Place) => {
     const frame = payloadAt(seq);
     if (frame === undefined) throw new RangeError(`the recording has no frame ${seq}`);
@@ -102,7 +103,7 @@ export function openRecording(
   const isMismatched = (place: Place, number: number) => {
     const json = load(place);
     const message = read(json);
-    const headers = requestHeadersOf(exchange(number));
+    const headers = requestHeadersOf(httpExchange(number));
     return (
       message?.kind === 'request' &&
       message.details.isModern &&
@@ -110,19 +111,19 @@ export function openRecording(
     );
   };
   return {
-    ...createAlike(store, session.number, keyStores),
+    ...readRedaction(store, session.number, keyStores),
     session,
     script: buildScript(eachLine(store, session, isMismatched)),
     lines: () => eachLine(store, session, isMismatched),
     load,
     read,
-    exchange,
+    httpExchange,
     ...links,
     paramHeadersOf,
     originOf: ({ seq }) => ({ seq, session: null }),
     hadEventId: ({ seq }) => events.hadId(seq),
-    primingBefore: ({ place, exchange }) =>
-      exchange === null ? null : events.primingBefore(place.seq, exchange),
+    primingBefore: ({ place, httpExchange }) =>
+      httpExchange === null ? null : events.primingBefore(place.seq, httpExchange),
   };
 }
 
@@ -142,18 +143,18 @@ function toolsIn(lists: readonly Place[], load: Recording['load']): Tools {
 function* eachLine(
   store: Store,
   { number }: SessionRow,
-  isMismatched: (place: Place, exchange: number) => boolean,
+  isMismatched: (place: Place, httpExchange: number) => boolean,
 ): Generator<ScriptLine> {
   const refused = new Set<number>();
   for (const row of store.prepare<[number], LineRow>(SELECT_LINES).raw().iterate(number)) {
-    const [seq, n, id, kind, method, target, relation, toSeq, toN, channel, at, exchange, status] = row;
-    if (status === BAD_REQUEST && exchange !== null) {
-      if (kind === 'request' && isMismatched({ seq, n }, exchange)) refused.add(exchange);
-      if (refused.has(exchange)) continue;
+    const [seq, n, id, kind, method, target, relation, toSeq, toN, channel, at, httpExchange, status] = row;
+    if (status === BAD_REQUEST && httpExchange !== null) {
+      if (kind === 'request' && isMismatched({ seq, n }, httpExchange)) refused.add(httpExchange);
+      if (refused.has(httpExchange)) continue;
     }
     const to = toSeq === null || toN === null ? null : { seq: toSeq, n: toN };
     const direction = directionOf(channel);
-    yield { place: { seq, n }, id, direction, kind, method, target, at, exchange, relation, to };
+    yield { place: { seq, n }, id, direction, kind, method, target, at, httpExchange, relation, to };
   }
 }
 
@@ -188,7 +189,7 @@ export function messageText(json: Buffer, n: number): Buffer {
  * secret.
  */
 
-type Alike = {
+type RecordingRedaction = {
   /** Whether it can be told which secret each placeholder stands for. */
   isExact: boolean;
   /** A message as it would have been recorded. What was recorded stays as it is. */
@@ -201,10 +202,10 @@ const PLACEHOLDER = /(\[redacted:[a-z0-9-]+:)[0-9a-f]{12}\]/g;
 
 const BEGINNING = '[redacted:';
 
-const AS_IT_IS: Alike = { isExact: true, redacted: (json) => json, comparable: (json) => json };
+const AS_IT_IS: RecordingRedaction = { isExact: true, redacted: (json) => json, comparable: (json) => json };
 
 /** `keyStores`: where the key may be. */
-function createAlike(store: Store, session: number, keyStores: readonly Store[]): Alike {
+function readRedaction(store: Store, session: number, keyStores: readonly Store[]): RecordingRedaction {
   const { redaction } = sessionDetails(store, session);
   if (redaction === null) return AS_IT_IS;
   const owner = keyStores.find((one) => keyFingerprint(one) === redaction.key);

@@ -10,14 +10,12 @@
  * Calls that had one id at one time are told apart by their HTTP exchanges; without these nobody knows which of them
  * an answer is for, so neither has one that could be given to somebody else.
  */
+import type { Place } from '../../protocol/message/correlate.ts';
 import type { Direction } from '../../protocol/wire/frame.ts';
 import { createColumn } from './columns.ts';
 import { createTopics, type Topics } from './topics.ts';
 
-/** Where a message stands in its recording: the frame's number, and its own number inside the frame. */
-export type Place = { seq: number; n: number };
-
-/** One message of the recording. `at` in microseconds; `exchange`: the HTTP exchange that it came on, null for stdio. */
+/** One message of the recording. `at` in microseconds; `httpExchange`: the HTTP exchange that it came on, null for stdio. */
 export type ScriptLine = {
   place: Place;
   /** With its type; null where it has none. */
@@ -28,7 +26,7 @@ export type ScriptLine = {
   /** The tool, prompt or resource that it is about. */
   target: string | null;
   at: number;
-  exchange: number | null;
+  httpExchange: number | null;
   relation: string | null;
   to: Place | null;
 };
@@ -40,7 +38,7 @@ export type Step = {
   isAnswer: boolean;
   /** Microseconds after the call; in an aftermath after the answer; in the prologue after the recording's beginning. */
   after: number;
-  exchange: number | null;
+  httpExchange: number | null;
   /** Requests of the server, asked within the same call, that the client had answered since the step before this. */
   waitsFor: readonly Place[];
 };
@@ -52,7 +50,7 @@ export type Script = {
   topics: Topics;
   topicOf(call: number): number;
   placeOf(call: number): Place;
-  exchangeOf(call: number): number | null;
+  httpExchangeOf(call: number): number | null;
   /** What was sent for the call. It ends with the answer, if one came. */
   stepsOf(call: number): Step[];
   isAnswered(call: number): boolean;
@@ -85,7 +83,7 @@ function createScriptColumns() {
       n: createColumn(Uint32Array),
       kind: createColumn(Uint8Array),
       at: createColumn(Float64Array),
-      exchange: createColumn(Uint32Array),
+      httpExchange: createColumn(Uint32Array),
       /** The next line of the same call and part. */
       next: createColumn(Uint32Array),
       /** For a request of the server: the last line before the client's answer came. */
@@ -96,7 +94,7 @@ function createScriptColumns() {
       seq: createColumn(Uint32Array),
       n: createColumn(Uint32Array),
       at: createColumn(Float64Array),
-      exchange: createColumn(Uint32Array),
+      httpExchange: createColumn(Uint32Array),
       first: createColumn(Uint32Array),
       answer: createColumn(Uint32Array),
       firstAfter: createColumn(Uint32Array),
@@ -117,7 +115,7 @@ function scriptOf(columns: ScriptColumns): Script {
     topics,
     topicOf: calls.topic.at,
     placeOf: (call) => ({ seq: calls.seq.at(call), n: calls.n.at(call) }),
-    exchangeOf: (call) => exchangeFrom(calls.exchange.at(call)),
+    httpExchangeOf: (call) => httpExchangeFrom(calls.httpExchange.at(call)),
     stepsOf: (call) => steps(calls.first.at(call), calls.at.at(call), calls.answer.at(call)),
     isAnswered: (call) => calls.answer.at(call) !== 0,
     isDoubtful: (call) => calls.isDoubtful.at(call) !== 0,
@@ -143,7 +141,7 @@ function stepsFrom(lines: ScriptColumns['line'], first: number, since: number, a
       kind,
       isAnswer: line === answer,
       after: Math.max(0, lines.at.at(line) - since),
-      exchange: exchangeFrom(lines.exchange.at(line)),
+      httpExchange: httpExchangeFrom(lines.httpExchange.at(line)),
       waitsFor,
     });
     if (kind === 'request') asked.push(line);
@@ -165,7 +163,7 @@ function placeAt({ seq, n }: ScriptColumns['line'], line: number): Place {
   return { seq: seq.at(line), n: n.at(line) };
 }
 
-function exchangeFrom(numberPlusOne: number): number | null {
+function httpExchangeFrom(numberPlusOne: number): number | null {
   return numberPlusOne === 0 ? null : numberPlusOne - 1;
 }
 
@@ -202,16 +200,16 @@ class Builder {
     }
   }
 
-  #addCall({ place, id, at, exchange, method, target }: ScriptLine): void {
+  #addCall({ place, id, at, httpExchange, method, target }: ScriptLine): void {
     const { calls: call, call: columns, topics } = this.#columns;
     this.#columns.calls += 1;
     columns.topic.set(call, topics.add({ method: method ?? '', target }));
     columns.seq.set(call, place.seq);
     columns.n.set(call, place.n);
     columns.at.set(call, at);
-    columns.exchange.set(call, exchange === null ? 0 : exchange + 1);
+    columns.httpExchange.set(call, httpExchange === null ? 0 : httpExchange + 1);
     const isListen = method === LISTEN;
-    this.#open.add({ call, place, id, exchange, isListen, isShared: false, isOpen: true, last: 0 });
+    this.#open.add({ call, place, id, httpExchange, isListen, isShared: false, isOpen: true, last: 0 });
   }
 
   #addAnswer(to: Place): void {
@@ -221,22 +219,22 @@ class Builder {
   }
 
   #addServerLine(said: ScriptLine): void {
-    const { place, kind, exchange, relation, to } = said;
+    const { place, kind, httpExchange, relation, to } = said;
     if (relation === 'progress' && to !== null && this.#open.at(to) === undefined) {
       this.#addLateProgress(said, to);
       return;
     }
     const line = this.#pushLine(said);
     if (kind === 'request') this.#asked.set(placeKey(place), line);
-    const owner = this.#ownerOf(relation, to, exchange);
+    const owner = this.#ownerOf(relation, to, httpExchange);
     if (owner === undefined) this.#appendUnowned(line);
     else {
       this.#append(owner, line);
-      if (relation === 'reply') this.#settle(owner, line, exchange);
+      if (relation === 'reply') this.#settle(owner, line, httpExchange);
     }
   }
 
-  #pushLine({ place, kind, at, exchange }: ScriptLine): number {
+  #pushLine({ place, kind, at, httpExchange }: ScriptLine): number {
     const { line: columns } = this.#columns;
     this.#columns.lines += 1;
     const line = this.#columns.lines;
@@ -244,7 +242,7 @@ class Builder {
     columns.n.set(line, place.n);
     columns.kind.set(line, kindNumber(kind));
     columns.at.set(line, at);
-    columns.exchange.set(line, exchange === null ? 0 : exchange + 1);
+    columns.httpExchange.set(line, httpExchange === null ? 0 : httpExchange + 1);
     return line;
   }
 
@@ -284,17 +282,17 @@ class Builder {
     return -1;
   }
 
-  #ownerOf(relation: string | null, to: Place | null, exchange: number | null): OpenCall | undefined {
+  #ownerOf(relation: string | null, to: Place | null, httpExchange: number | null): OpenCall | undefined {
     const named = to === null ? undefined : this.#open.at(to);
     if (named !== undefined || relation === 'reply') return named;
-    const onExchange = exchange === null ? undefined : this.#open.onExchange(exchange);
-    return onExchange ?? this.#open.askedLast();
+    const onHttpExchange = httpExchange === null ? undefined : this.#open.onHttpExchange(httpExchange);
+    return onHttpExchange ?? this.#open.askedLast();
   }
 
-  #settle(owner: OpenCall, line: number, exchange: number | null): void {
+  #settle(owner: OpenCall, line: number, httpExchange: number | null): void {
     const { answer, isDoubtful } = this.#columns.call;
     answer.set(owner.call, line);
-    const isOnItsOwn = exchange !== null && owner.exchange === exchange;
+    const isOnItsOwn = httpExchange !== null && owner.httpExchange === httpExchange;
     if (owner.isShared && !isOnItsOwn) isDoubtful.set(owner.call, 1);
     this.#open.answer(owner);
     this.#unowned = { call: owner.call, last: 0 };
@@ -326,7 +324,7 @@ type OpenCall = {
   place: Place;
   /** With its type; null where it has none. */
   id: string | null;
-  exchange: number | null;
+  httpExchange: number | null;
   /** What names no subscription does not belong to it: it is long-lived by nature. */
   isListen: boolean;
   /** Another one had its id at the same time. */
@@ -347,7 +345,7 @@ const FEW = 64;
 
 class OpenCalls {
   readonly #open = new Map<number | string, OpenCall>();
-  readonly #byExchange = new Map<number, OpenCall[]>();
+  readonly #byHttpExchange = new Map<number, OpenCall[]>();
   /** Calls without an answer, also cancelled ones, by id. */
   readonly #unanswered = new Map<string, OpenCall[]>();
   /** The one asked last at the end; some may be open no more. */
@@ -355,7 +353,7 @@ class OpenCalls {
 
   add(call: OpenCall): void {
     this.#open.set(placeKey(call.place), call);
-    if (call.exchange !== null) addTo(this.#byExchange, call.exchange, call);
+    if (call.httpExchange !== null) addTo(this.#byHttpExchange, call.httpExchange, call);
     if (!call.isListen) this.#inOrder.push(call);
     if (this.#inOrder.length > 2 * this.#open.size + FEW)
       this.#inOrder = this.#inOrder.filter(({ isOpen }) => isOpen);
@@ -370,8 +368,8 @@ class OpenCalls {
   }
 
   /** Of those that were asked on an HTTP exchange, the first. */
-  onExchange(exchange: number): OpenCall | undefined {
-    return this.#byExchange.get(exchange)?.[0];
+  onHttpExchange(httpExchange: number): OpenCall | undefined {
+    return this.#byHttpExchange.get(httpExchange)?.[0];
   }
 
   askedLast(): OpenCall | undefined {
@@ -388,7 +386,7 @@ class OpenCalls {
   close(call: OpenCall): void {
     call.isOpen = false;
     this.#open.delete(placeKey(call.place));
-    if (call.exchange !== null) removeFrom(this.#byExchange, call.exchange, call);
+    if (call.httpExchange !== null) removeFrom(this.#byHttpExchange, call.httpExchange, call);
   }
 }
 

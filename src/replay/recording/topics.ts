@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { createColumn, createDigestTable, DIGEST_BYTES } from './columns.ts';
 
 /** The canonical method, and the tool, prompt or resource that the request is about (`Details.target`). */
-export type Asked = { method: string; target: string | null };
+export type CallTopic = { method: string; target: string | null };
 
 /**
  * What requests are about: a method and a target (a tool, a prompt, a resource). Each such pair has a number, told from
@@ -12,9 +12,9 @@ export type Asked = { method: string; target: string | null };
 /** Topics are numbered from 0. */
 export type Topics = {
   /** The topic's number, a new one for a new topic. */
-  add(asked: Asked): number;
+  add(asked: CallTopic): number;
   /** The topic's number, or -1. */
-  find(asked: Asked): number;
+  find(asked: CallTopic): number;
   methodOf(topic: number): string;
   /** In the order in which they first appear. */
   methods: readonly string[];
@@ -32,7 +32,7 @@ export function createTopics(): Topics {
   const methodNumbers = new Map<string, number>();
   const methodOfTopic = createColumn(Uint32Array);
 
-  function add({ method, target }: Asked): number {
+  function add({ method, target }: CallTopic): number {
     const written = nameOf(method, target);
     const before = known.get(written);
     if (before !== undefined) return before;

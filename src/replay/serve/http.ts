@@ -17,7 +17,7 @@ import {
   type OriginRule,
   withoutBrackets,
 } from '../../protocol/http/origin.ts';
-import { FAULT, methodNotAllowed, type Refusal, refuse, refuseInWords } from '../http/refusal.ts';
+import { FAULT, type HttpRefusal, methodNotAllowed, refuse, refuseInWords } from '../http/refusal.ts';
 import type { Mock } from '../mock.ts';
 import type { Recording } from '../recording/recording.ts';
 import { createLegacyMock } from './legacy.ts';
@@ -181,7 +181,7 @@ function takePost(
   mayAcceptAnything: boolean,
   play: (post: Post) => void,
 ): void {
-  const take = (post: Post | Refusal) => {
+  const take = (post: Post | HttpRefusal) => {
     if ('status' in post) {
       // What is left of the body is not read.
       response.shouldKeepAlive = request.complete;

@@ -6,13 +6,13 @@ import { createClients } from '../../protocol/bounded.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { acceptedForms, answerHeaders, EVENTS_TYPE } from '../http/headers.ts';
 import {
+  type HttpRefusal,
   INVALID_REQUEST,
   methodNotAllowed,
   NO_SESSION_ID,
   NO_STREAM_ACCEPTED,
   NOT_RPC,
   REFUSED,
-  type Refusal,
   refuse,
   UNKNOWN_SESSION,
 } from '../http/refusal.ts';
@@ -21,7 +21,7 @@ import type { Send } from '../play/player.ts';
 import type { Recording } from '../recording/recording.ts';
 import { type Post, playPost } from './post.ts';
 import type { HttpProfile } from './profile.ts';
-import { createEventStreams, type EventStream, type EventStreams } from './stream.ts';
+import { createSseStreams, type SseStream, type SseStreams } from './stream.ts';
 
 type LegacyMock = {
   post(post: Post): void;
@@ -34,9 +34,9 @@ type LegacyMock = {
 type Session = {
   id: string | null;
   player: MockClient;
-  streams: EventStreams;
+  streams: SseStreams;
   /** For what belongs to no call. */
-  unasked: EventStream;
+  unasked: SseStream;
   sendUnasked: Send;
 };
 
@@ -73,7 +73,7 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
     if (isNew) session.player.begin();
   }
 
-  function sessionOf({ request, messages }: Post): Session | Refusal {
+  function sessionOf({ request, messages }: Post): Session | HttpRefusal {
     if (messages.some(({ kind }) => kind === 'invalid')) return NOT_RPC;
     if (!messages.some(isInitialize)) return findSession(request);
     if (messages.length > 1)
@@ -84,7 +84,7 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
     return 'status' in known ? known : invalidRequest('Invalid Request: Server already initialized');
   }
 
-  function findSession(request: IncomingMessage): Session | Refusal {
+  function findSession(request: IncomingMessage): Session | HttpRefusal {
     const { 'mcp-session-id': id, 'mcp-protocol-version': version } = request.headers;
     if (hasSessions && id === undefined) return NO_SESSION_ID;
     const session = sessions.get(hasSessions ? String(id) : callerOf(request));
@@ -98,7 +98,7 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
   }
 
   function open(key: string): Session {
-    const streams = createEventStreams();
+    const streams = createSseStreams();
     const unasked = streams.open({ waits: true });
     const sendUnasked: Send = (json, step) =>
       unasked.send(json, step !== null && recording.hadEventId(step.place));
@@ -126,7 +126,7 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
     }
   }
 
-  function streamingSession(request: IncomingMessage): Session | Refusal {
+  function streamingSession(request: IncomingMessage): Session | HttpRefusal {
     if (profile.refusesStreams) return methodNotAllowed(hasSessions ? 'POST, DELETE' : 'POST');
     return acceptedForms(request.headers).events ? findSession(request) : NO_STREAM_ACCEPTED;
   }
@@ -153,7 +153,7 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
 
 const UNKNOWN_EVENT = 'Bad Request: nothing is known of the event in Last-Event-ID';
 
-const SECOND_STREAM: Refusal = {
+const SECOND_STREAM: HttpRefusal = {
   status: CONFLICT,
   code: REFUSED,
   message: 'Conflict: Only one SSE stream is allowed per session',
@@ -171,11 +171,11 @@ function callerOf({ headers }: IncomingMessage): string {
   return `${headers.authorization ?? NONE}\n${headers['user-agent'] ?? NONE}`;
 }
 
-function invalidRequest(message: string): Refusal {
+function invalidRequest(message: string): HttpRefusal {
   return { status: 400, code: INVALID_REQUEST, message };
 }
 
-function unsupportedVersion(version: string): Refusal {
+function unsupportedVersion(version: string): HttpRefusal {
   const supported = [...LEGACY_VERSIONS].join(', ');
   const message = `Bad Request: Unsupported protocol version: ${version} (supported versions: ${supported})`;
   return { status: 400, code: REFUSED, message };

@@ -9,14 +9,14 @@ import { createClients } from '../../protocol/bounded.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { answerHeaders } from '../http/headers.ts';
-import { findMismatch, type ParamHeadersOf, type Said } from '../http/mismatch.ts';
-import { INVALID_PARAMS, INVALID_REQUEST, NOT_RPC, type Refusal, refuse } from '../http/refusal.ts';
+import { type ClientMessage, findMismatch, type ParamHeadersOf } from '../http/mismatch.ts';
+import { type HttpRefusal, INVALID_PARAMS, INVALID_REQUEST, NOT_RPC, refuse } from '../http/refusal.ts';
 import type { Mock, MockClient } from '../mock.ts';
 import { messageText, type Recording } from '../recording/recording.ts';
 import { LEGACY_VERSIONS } from './legacy.ts';
 import { type Post, playPost } from './post.ts';
 import type { HttpProfile } from './profile.ts';
-import { createEventStreams, type EventStreams } from './stream.ts';
+import { createSseStreams, type SseStreams } from './stream.ts';
 
 type ModernMock = {
   /** Whether it is this era's: by its body first, else by its header. */
@@ -25,7 +25,7 @@ type ModernMock = {
   endStreams(): void;
 };
 
-type Client = { player: MockClient; streams: EventStreams };
+type Client = { player: MockClient; streams: SseStreams };
 
 const ACCEPTED = 202;
 
@@ -84,7 +84,7 @@ export function createModernMock(recording: Recording, mock: Mock, profile: Http
     const key = JSON.stringify([peer?.name, peer?.version, request.headers.authorization]);
     const known = canonical === 'server/discover' ? undefined : clients.get(key);
     if (known !== undefined) return known;
-    const client = { player: mock.createClient(() => {}), streams: createEventStreams() };
+    const client = { player: mock.createClient(() => {}), streams: createSseStreams() };
     clients.set(key, client);
     return client;
   }
@@ -114,7 +114,7 @@ function findProblem(
 }
 
 /** A client of another era is told which revisions there are: by the answer itself. */
-function findMissingMeta(headers: IncomingHttpHeaders, { kind }: Said): Refusal | null {
+function findMissingMeta(headers: IncomingHttpHeaders, { kind }: ClientMessage): HttpRefusal | null {
   if (kind === 'notification' || !namesModern(headers)) return null;
   const message = `Invalid params: the request names a protocol version in its header, but not in _meta["${VERSION_KEY}"]`;
   return { status: 400, code: INVALID_PARAMS, message };
@@ -125,7 +125,7 @@ function namesModern(headers: IncomingHttpHeaders): boolean {
   return typeof version === 'string' && /^\d{4}-\d\d-\d\d$/.test(version) && !LEGACY_VERSIONS.has(version);
 }
 
-function invalidRequest(message: string): Refusal {
+function invalidRequest(message: string): HttpRefusal {
   return { status: 400, code: INVALID_REQUEST, message };
 }
 

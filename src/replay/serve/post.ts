@@ -4,20 +4,20 @@ import { sourceAt } from '../../protocol/json/edit.ts';
 import { type Message, parseMessages } from '../../protocol/message/message.ts';
 import type { HttpHead } from '../../store/read/http.ts';
 import {
-  type Accepted,
+  type AcceptedForms,
   acceptedForms,
   answerHeaders,
   EVENTS_TYPE,
   JSON_TYPE,
   mediaTypeOf,
 } from '../http/headers.ts';
-import { NOT_ACCEPTABLE, NOT_JSON, type Refusal, TOO_LARGE, UNSUPPORTED_TYPE } from '../http/refusal.ts';
+import { type HttpRefusal, NOT_ACCEPTABLE, NOT_JSON, TOO_LARGE, UNSUPPORTED_TYPE } from '../http/refusal.ts';
 import { arrayOf } from '../play/batch.ts';
 import type { Asker, Player, Send } from '../play/player.ts';
 import { messageText, type Recording } from '../recording/recording.ts';
 import type { Step } from '../recording/script.ts';
-import { cameUnasked, type HttpProfile, isEventStream } from './profile.ts';
-import type { EventStream, EventStreams } from './stream.ts';
+import { cameAsStream, cameUnasked, type HttpProfile } from './profile.ts';
+import type { SseStream, SseStreams } from './stream.ts';
 
 export type Post = {
   request: IncomingMessage;
@@ -34,7 +34,10 @@ const OPEN_ARRAY = 0x5b;
 const ACCEPTED = 202;
 
 /** Why a POST is not read; null if it may be. */
-export function findHeadProblem({ headers }: IncomingMessage, mayAcceptAnything: boolean): Refusal | null {
+export function findHeadProblem(
+  { headers }: IncomingMessage,
+  mayAcceptAnything: boolean,
+): HttpRefusal | null {
   const { json, events } = acceptedForms(headers);
   if (!json && !events && !mayAcceptAnything) return NOT_ACCEPTABLE;
   if (mediaTypeOf(headers['content-type']) !== JSON_TYPE) return UNSUPPORTED_TYPE;
@@ -47,7 +50,7 @@ export function findHeadProblem({ headers }: IncomingMessage, mayAcceptAnything:
 export function readPost(
   request: IncomingMessage,
   response: ServerResponse,
-  onRead: (post: Post | Refusal) => void,
+  onRead: (post: Post | HttpRefusal) => void,
 ): void {
   let chunks: Buffer[] = [];
   let size = 0;
@@ -68,7 +71,7 @@ export function readPost(
   });
 }
 
-function postOf(request: IncomingMessage, response: ServerResponse, body: Buffer): Post | Refusal {
+function postOf(request: IncomingMessage, response: ServerResponse, body: Buffer): Post | HttpRefusal {
   const messages = parseMessages(body);
   const isJson = messages.length > 0 && !messages.some(isNotJson);
   return isJson ? { request, response, body, messages, isBatch: startsWithArray(body) } : NOT_JSON;
@@ -84,16 +87,17 @@ function startsWithArray(body: Buffer): boolean {
   return false;
 }
 
-type Answering = Pick<ReplyOptions, 'recording' | 'sessionId' | 'streams' | 'sendUnasked' | 'statusOf'> & {
-  profile: HttpProfile;
-};
+type Answering = Pick<
+  HttpReplyOptions,
+  'recording' | 'sessionId' | 'streams' | 'sendUnasked' | 'statusOf'
+> & { profile: HttpProfile };
 
 /** Plays all messages of the POST. Gives the reply to its requests; null where it has none. */
 export function playPost(
   { request, response, body, messages, isBatch }: Post,
   player: Player,
   answering: Answering,
-): Reply | null {
+): HttpReply | null {
   const requests = messages.filter(({ kind }) => kind === 'request').length;
   const { recording, profile, sessionId, streams, sendUnasked, statusOf } = answering;
   if (requests === 0) {
@@ -114,7 +118,7 @@ export function playPost(
     sendUnasked,
     statusOf,
   };
-  const reply = new Reply(answer);
+  const reply = new HttpReply(answer);
   receiveAll(player, body, messages, reply);
   reply.start();
   return reply;
@@ -131,23 +135,23 @@ export function receiveAll(player: Player, body: Buffer, messages: readonly Mess
  * A stream also where something precedes the answer; the other form where the client takes no other.
  */
 
-type ReplyOptions = {
+type HttpReplyOptions = {
   recording: Recording;
   response: ServerResponse;
-  accepted: Accepted;
+  accepted: AcceptedForms;
   /** How many requests it is to answer. */
   requests: number;
   isBatch: boolean;
   /** To be sent as a header. */
   sessionId: string | null;
-  streams: EventStreams;
+  streams: SseStreams;
   /** Takes what cannot go before the answer, or did not when it was recorded. */
   sendUnasked: Send;
   /** The status of an error that was never recorded over HTTP. */
   statusOf: (answer: Buffer) => number;
 };
 
-type Sent = { json: Buffer; step: Step | null; isAnswer: boolean };
+type ReplyMessage = { json: Buffer; step: Step | null; isAnswer: boolean };
 
 const OK = 200;
 
@@ -161,19 +165,19 @@ const BODILESS = new Set([204, 205, 304]);
 /** Up to here a body is copied to go out together with its head, which costs less than to write both. */
 const MAX_TOGETHER_BYTES = 64 * 1024;
 
-export class Reply implements Required<Asker> {
-  readonly #options: ReplyOptions;
+class HttpReply implements Required<Asker> {
+  readonly #options: HttpReplyOptions;
   readonly #planned: Step[] = [];
   /** The exchanges that the recorded calls were asked on. */
   readonly #asked: number[] = [];
-  readonly #answers: Sent[] = [];
-  #queue: Sent[] = [];
+  readonly #answers: ReplyMessage[] = [];
+  #queue: ReplyMessage[] = [];
   #open: number;
   #isStarted = false;
   #isPaused = false;
-  #stream: EventStream | null = null;
+  #stream: SseStream | null = null;
 
-  constructor(options: ReplyOptions) {
+  constructor(options: HttpReplyOptions) {
     this.#options = options;
     this.#open = options.requests;
   }
@@ -186,8 +190,8 @@ export class Reply implements Required<Asker> {
     else this.#queue.push({ json, step, isAnswer });
   };
 
-  plan(steps: readonly Step[], exchange: number | null): void {
-    if (exchange !== null && !this.#asked.includes(exchange)) this.#asked.push(exchange);
+  plan(steps: readonly Step[], httpExchange: number | null): void {
+    if (httpExchange !== null && !this.#asked.includes(httpExchange)) this.#asked.push(httpExchange);
     for (const step of steps) if (!cameUnasked(this.#options.recording, step)) this.#planned.push(step);
   }
 
@@ -230,24 +234,24 @@ export class Reply implements Required<Asker> {
   }
 
   #isForStream(step: Step): boolean {
-    return !step.isAnswer || (step.exchange !== null && this.#wasStreamed(step.exchange));
+    return !step.isAnswer || (step.httpExchange !== null && this.#wasStreamed(step.httpExchange));
   }
 
   #openStream(): void {
     const { recording, response, sessionId, streams } = this.#options;
-    const first = this.#planned.find(({ exchange }) => exchange !== null);
-    const streamed = this.#asked.find((exchange) => this.#wasStreamed(exchange));
-    const exchange = streamed ?? first?.exchange ?? null;
-    const row = exchange === null ? undefined : recording.exchange(exchange);
+    const first = this.#planned.find(({ httpExchange }) => httpExchange !== null);
+    const streamed = this.#asked.find((httpExchange) => this.#wasStreamed(httpExchange));
+    const httpExchange = streamed ?? first?.httpExchange ?? null;
+    const row = httpExchange === null ? undefined : recording.httpExchange(httpExchange);
     response.writeHead(OK, answerHeaders(row, EVENTS_TYPE, sessionId));
     response.flushHeaders();
     this.#stream = streams.open({ waits: false });
     this.#stream.attach(response);
-    const priming = first === undefined ? null : recording.primingBefore({ ...first, exchange });
+    const priming = first === undefined ? null : recording.primingBefore({ ...first, httpExchange });
     if (priming !== null) this.#stream.prime(priming.retry);
   }
 
-  #pass(sent: Sent): void {
+  #pass(sent: ReplyMessage): void {
     const { json, step, isAnswer } = sent;
     if (this.#stream !== null) this.#passTo(this.#stream, json, step);
     else if (isAnswer) this.#answers.push(sent);
@@ -255,7 +259,7 @@ export class Reply implements Required<Asker> {
     if (isAnswer) this.#settle();
   }
 
-  #passTo(stream: EventStream, json: Buffer, step: Step | null): void {
+  #passTo(stream: SseStream, json: Buffer, step: Step | null): void {
     if (!this.#isPaused && step !== null && this.#cameOnResumed(step)) {
       stream.pause();
       this.#isPaused = true;
@@ -271,16 +275,17 @@ export class Reply implements Required<Asker> {
   }
 
   /** Whether the server had ended the call's own stream before: its client was to come back for the rest. */
-  #cameOnResumed({ exchange, place }: Step): boolean {
+  #cameOnResumed({ httpExchange, place }: Step): boolean {
     const { recording } = this.#options;
-    if (exchange === null || this.#asked.includes(exchange) || !recording.hadEventId(place)) return false;
+    if (httpExchange === null || this.#asked.includes(httpExchange) || !recording.hadEventId(place))
+      return false;
     return this.#asked.some(
-      (number) => this.#wasStreamed(number) && recording.exchange(number)?.closedBy === 'server',
+      (number) => this.#wasStreamed(number) && recording.httpExchange(number)?.closedBy === 'server',
     );
   }
 
-  #wasStreamed(exchange: number): boolean {
-    return isEventStream(this.#options.recording.exchange(exchange));
+  #wasStreamed(httpExchange: number): boolean {
+    return cameAsStream(this.#options.recording.httpExchange(httpExchange));
   }
 
   #sendJson(): void {
@@ -299,13 +304,13 @@ export class Reply implements Required<Asker> {
   }
 
   /** A refusal names no request where the recorded one named none. */
-  #asRecorded({ json, step }: Sent): Buffer {
-    if (step === null || step.exchange === null || step.kind !== 'error') return json;
+  #asRecorded({ json, step }: ReplyMessage): Buffer {
+    if (step === null || step.httpExchange === null || step.kind !== 'error') return json;
     const recorded = this.#options.recording.load(step.place);
     return sourceAt(recorded, ['id']) === 'null' ? recorded : json;
   }
 
-  #statusFor({ json, step }: Sent): number {
+  #statusFor({ json, step }: ReplyMessage): number {
     const row = this.#rowOf(step);
     if (row === undefined) return this.#options.statusOf(json);
     return row.method === 'POST' && canCarry(row.status) ? row.status : OK;
@@ -313,9 +318,9 @@ export class Reply implements Required<Asker> {
 
   /** Answers of legacy HTTP+SSE came on a stream that was opened for all of them. */
   #rowOf(step: Step | null): HttpHead | undefined {
-    return step === null || step.exchange === null
+    return step === null || step.httpExchange === null
       ? undefined
-      : this.#options.recording.exchange(step.exchange);
+      : this.#options.recording.httpExchange(step.httpExchange);
   }
 }
 

@@ -41,7 +41,7 @@ export function readHttpProfile(recording: Recording): HttpProfile {
   const isSse = transport === 'sse';
   const rows = firstExchanges(recording);
   const gets = rows.filter(({ method, path }) => method === 'GET' && !path.includes('/.well-known/'));
-  const stream = gets.find((row) => isEventStream(row));
+  const stream = gets.find((row) => cameAsStream(row));
   const firstPost = firstPostOf(recording);
   const path = isSse ? stream?.path : firstPost?.path;
   return {
@@ -58,33 +58,33 @@ export function readHttpProfile(recording: Recording): HttpProfile {
   };
 }
 
-export function isEventStream(row: HttpHead | undefined): boolean {
+export function cameAsStream(row: HttpHead | undefined): boolean {
   return recordedType(row) === EVENTS_TYPE;
 }
 
 /** Whether a message came on the stream for what belongs to no call, even if it was said during one. */
-export function cameUnasked({ exchange }: Recording, step: Step): boolean {
-  if (step.exchange === null || step.isAnswer) return false;
-  const row = exchange(step.exchange);
+export function cameUnasked({ httpExchange }: Recording, step: Step): boolean {
+  if (step.httpExchange === null || step.isAnswer) return false;
+  const row = httpExchange(step.httpExchange);
   // A stream that was resumed brings what belongs to a call.
   return (
     row?.method === 'GET' && !row.requestHeaders().some(([name]) => name.toLowerCase() === 'last-event-id')
   );
 }
 
-function firstExchanges({ session, exchange }: Recording): HttpHead[] {
+function firstExchanges({ session, httpExchange }: Recording): HttpHead[] {
   const rows: HttpHead[] = [];
   const last = Math.min(session.httpExchanges, SEARCHED_EXCHANGES);
   for (let number = 1; number <= last; number += 1) {
-    const row = exchange(number);
+    const row = httpExchange(number);
     if (row !== undefined) rows.push(row);
   }
   return rows;
 }
 
-function firstPostOf({ script, exchange }: Recording): HttpHead | undefined {
-  const number = script.size === 0 ? null : script.exchangeOf(0);
-  return number === null ? undefined : exchange(number);
+function firstPostOf({ script, httpExchange }: Recording): HttpHead | undefined {
+  const number = script.size === 0 ? null : script.httpExchangeOf(0);
+  return number === null ? undefined : httpExchange(number);
 }
 
 function pathOf(target: string): string {

@@ -13,7 +13,7 @@ import type { Send } from '../play/player.ts';
 import type { Recording } from '../recording/recording.ts';
 import { type Post, receiveAll } from './post.ts';
 import type { HttpProfile } from './profile.ts';
-import { createEventStreams } from './stream.ts';
+import { createSseStreams } from './stream.ts';
 
 type SseMock = {
   /** Where messages are posted to, without the query. */
@@ -54,7 +54,7 @@ export function createSseMock(recording: Recording, mock: Mock, profile: HttpPro
   }
 
   function connect(response: ServerResponse): Connection {
-    const stream = createEventStreams().open({ waits: false });
+    const stream = createSseStreams().open({ waits: false });
     stream.attach(response);
     const send: Send = (json, step) => stream.send(json, step !== null && recording.hadEventId(step.place));
     return { player: mock.createClient(send), send, end: stream.end.bind(stream) };

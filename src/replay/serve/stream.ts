@@ -5,7 +5,7 @@
  */
 import type { ServerResponse } from 'node:http';
 
-export type EventStream = {
+export type SseStream = {
   /** Sends here from now on; ends what was attached before. The head must have been sent. */
   attach(response: ServerResponse): void;
   send(json: Buffer, hasId: boolean): void;
@@ -18,17 +18,17 @@ export type EventStream = {
   isAttached(): boolean;
 };
 
-export type EventStreams = {
+export type SseStreams = {
   /** `waits`: what is sent while nothing is attached waits for the next response. */
-  open(options: { waits: boolean }): EventStream;
+  open(options: { waits: boolean }): SseStream;
   /** The stream that sent this event, at that event; undefined where nobody knows what came after it. */
   resumeAt(eventId: string): { attach(response: ServerResponse): void } | undefined;
   endAll(): void;
 };
 
-type Kept = { stream: Stream; position: number; bytes: Buffer };
+type BufferedEvent = { stream: Stream; position: number; bytes: Buffer };
 
-type Waiting = { json: Buffer; hasId: boolean };
+type PendingEvent = { json: Buffer; hasId: boolean };
 
 const MAX_KEPT_EVENTS = 10_000;
 
@@ -40,9 +40,9 @@ const DATA = Buffer.from('data: ');
 
 const END = Buffer.from('\n\n');
 
-export function createEventStreams(): EventStreams {
+export function createSseStreams(): SseStreams {
   const streams = new Map<string, Stream>();
-  const kept: Kept[] = [];
+  const kept: BufferedEvent[] = [];
   let keptBytes = 0;
   let count = 0;
 
@@ -93,7 +93,7 @@ function isPosition(position: number, { lostUpTo, position: last }: Stream): boo
   return Number.isInteger(position) && position >= Math.max(1, lostUpTo) && position <= last;
 }
 
-class Stream implements EventStream {
+class Stream implements SseStream {
   readonly name: string;
   /** Of its last event that has an id. */
   position = 0;
@@ -103,7 +103,7 @@ class Stream implements EventStream {
   readonly #keep: (stream: Stream, position: number, bytes: Buffer) => void;
   readonly #onOver: (stream: Stream) => void;
   #response: ServerResponse | null = null;
-  #waiting: Waiting[] = [];
+  #waiting: PendingEvent[] = [];
   #waitingBytes = 0;
 
   constructor(

@@ -6,14 +6,14 @@
 
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
 import { canonicalMethod } from '../../protocol/message/methods.ts';
 import type { IgnoreRules } from '../match/ignore.ts';
 import { findParams, type RequestKey, requestKey } from '../match/key.ts';
 import { hasPlaceholder, type Recording } from '../recording/recording.ts';
-import type { Place } from '../recording/script.ts';
-import type { Question } from './plan.ts';
+import type { ServerQuestion } from './plan.ts';
 
-type Reply = {
+type QuestionReply = {
   /** Null where the recorded client never answered. */
   json: Buffer | null;
   /** The recorded question; null where there is none. */
@@ -24,13 +24,13 @@ type Reply = {
 };
 
 export type Answers = {
-  reply(question: Buffer, method: string, idText: string): Reply;
+  reply(question: Buffer, method: string, idText: string): QuestionReply;
   isAsked(place: Place): boolean;
   /** Places of questions that were not asked. */
   unasked(): { place: Place; method: string }[];
 };
 
-type Known = Question & { method: string; key: RequestKey | null; isUsed: boolean };
+type RecordedQuestion = ServerQuestion & { method: string; key: RequestKey | null; isUsed: boolean };
 
 /** Whoever asks these again gets the same again. */
 const REPEATABLE = new Set(['roots/list', 'ping']);
@@ -41,17 +41,17 @@ const NO_PARAMS = Buffer.from('{}');
 
 export function createAnswers(
   recording: Recording,
-  questions: readonly Question[],
+  questions: readonly ServerQuestion[],
   ignore: IgnoreRules,
 ): Answers {
   const alike = (json: Buffer) => recording.comparable(recording.redacted(json));
-  const known = questions.map((question): Known => {
+  const known = questions.map((question): RecordedQuestion => {
     const json = recording.load(question.place);
     const method = methodOf(json);
     return { ...question, method, key: keyOf(method, alike(json), ignore), isUsed: false };
   });
 
-  function find(method: string, key: RequestKey | null): Known | undefined {
+  function find(method: string, key: RequestKey | null): RecordedQuestion | undefined {
     const same = known.filter((one) => key !== null && one.key?.digest.equals(key.digest));
     const unused = same.find(({ isUsed }) => !isUsed);
     if (unused !== undefined) return unused;

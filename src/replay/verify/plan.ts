@@ -3,8 +3,9 @@
  * Where it asked several things at once, so does who plays the list. Only places are kept, not messages.
  */
 
+import type { Place } from '../../protocol/message/correlate.ts';
 import type { Answer } from '../match/compare.ts';
-import type { Place, ScriptLine } from '../recording/script.ts';
+import type { ScriptLine } from '../recording/script.ts';
 
 type Act =
   | { act: 'ask'; call: number }
@@ -18,17 +19,17 @@ type Act =
 export type PlannedCall = { place: Place; answer: Place | null };
 
 /** A question of the server, and what the client answered; null where it did not. */
-export type Question = { place: Place; answer: Place | null };
+export type ServerQuestion = { place: Place; answer: Place | null };
 
-type Plan = { acts: Act[]; calls: PlannedCall[]; questions: Question[] };
+type ClientPlan = { acts: Act[]; calls: PlannedCall[]; questions: ServerQuestion[] };
 
 /** Progress of the client names a token that the live server has another one for. */
 const NOT_PLAYED = new Set(['notifications/progress']);
 
-export function planOf(lines: Iterable<ScriptLine>): Plan {
-  const plan: Plan = { acts: [], calls: [], questions: [] };
+export function planOf(lines: Iterable<ScriptLine>): ClientPlan {
+  const plan: ClientPlan = { acts: [], calls: [], questions: [] };
   const calls = new Map<string, number>();
-  const questions = new Map<string, Question>();
+  const questions = new Map<string, ServerQuestion>();
   for (const { place, direction, kind, method, relation, to } of lines) {
     const isClients = direction === 'client-to-server';
     const named = to === null ? undefined : keyOf(to);
@@ -78,7 +79,7 @@ export type Asking = {
   ended: Promise<Ended>;
 };
 
-export type Asked = {
+type Asked = {
   /** A new id. It is given up after the time that is allowed. */
   begin(method: string): Asking;
   end(id: string, how: Ended): void;

@@ -5,9 +5,16 @@
  */
 
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
 import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
 import type { Connect, PayloadAbout } from '../../talk/server.ts';
-import { type Answer, compareAnswers, type Outcome, outcomeOf, type ResultRules } from '../match/compare.ts';
+import {
+  type Answer,
+  type AnswerKind,
+  answerKindOf,
+  compareAnswers,
+  type ResultRules,
+} from '../match/compare.ts';
 import type { IgnoreRules } from '../match/ignore.ts';
 import { cancelling, outgoingAnswer, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
 import {
@@ -17,29 +24,28 @@ import {
   type Recording,
   type Tools,
 } from '../recording/recording.ts';
-import type { Place } from '../recording/script.ts';
-import type { Asked } from '../recording/topics.ts';
+import type { CallTopic } from '../recording/topics.ts';
 import { type Answers, createAnswers, createHandles } from './answers.ts';
-import { type Checked, emptyCheck, whyOf } from './checked.ts';
-import { createNews } from './news.ts';
+import { emptyCheck, type RequestCheck, whyOf } from './check.ts';
+import { createNotificationCheck } from './notifications.ts';
 import { compareTools, type ToolChange } from './offers.ts';
 import { type Asking, createAsked, type Ended, planOf } from './plan.ts';
 
-export type Verification = { checked: Checked[]; tools: ToolChange[] };
+export type Verification = { checked: RequestCheck[]; tools: ToolChange[] };
 
 export type VerifyOptions = {
   ignore: IgnoreRules;
   resultRules: ResultRules;
   timeoutMs: number;
   /** Why a request is not to be sent; null to send it. */
-  whySkipped: (asked: Asked, recordedTools: Tools, liveTools: Tools) => string | null;
+  whySkipped: (asked: CallTopic, recordedTools: Tools, liveTools: Tools) => string | null;
   /** Whether notifications of this method do not count. */
   isNewsSkipped: (method: string) => boolean;
-  onChecked: (checked: Checked) => void;
+  onChecked: (checked: RequestCheck) => void;
 };
 
 /** Why there is nothing to compare: the server answered nothing at all. */
-export class NoServer extends Error {
+export class SilentServer extends Error {
   override name = 'NoServer';
 }
 
@@ -66,7 +72,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
   const recordedTools = toolsOf(recording, plan.calls);
   const liveTools: Tools = new Map();
   const handles = createHandles();
-  const checked: Checked[] = [];
+  const checked: RequestCheck[] = [];
   /** By recorded call. */
   const asked = new Map<number, Asking>();
   let hasListedTools = false;
@@ -75,7 +81,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
   let closedWhy: string | null = null;
   const open = createAsked(options.timeoutMs, (id) => void server.send(cancelling(id)), onEnded);
   const server = connect({ onPayload, onFailed, onClosed });
-  const news = createNews(recording, plan.calls, {
+  const news = createNotificationCheck(recording, plan.calls, {
     ignore: options.ignore,
     isLeftOut: options.isNewsSkipped,
     isSameTransport: () => server.transport() === recording.session.transport,
@@ -139,7 +145,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     });
   }
 
-  function note(check: Checked): void {
+  function note(check: RequestCheck): void {
     checked.push(check);
     options.onChecked(check);
   }
@@ -213,7 +219,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     if (asking === undefined || place === null || at === null) return;
     const { answer: live, why } = await asking.ended;
     asked.delete(call);
-    if (!hasHeard) throw new NoServer(closedWhy ?? why ?? 'the server answered nothing');
+    if (!hasHeard) throw new SilentServer(closedWhy ?? why ?? 'the server answered nothing');
     const milliseconds = performance.now() - asking.startedAt;
     const request = recording.read(recording.load(place));
     const target = request?.details.target ?? null;
@@ -228,7 +234,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     note({ ...check, ...compared(check, { json: recorded, message }, live) });
   }
 
-  function compared(check: Checked, recorded: Answer, live: Answer): Partial<Checked> {
+  function compared(check: RequestCheck, recorded: Answer, live: Answer): Partial<RequestCheck> {
     if (check.method === 'tools/list' && live.message.kind === 'result') {
       hasListedTools = true;
       collectTools(liveTools, live.json);
@@ -277,10 +283,10 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     note({ ...check, verdict: 'not compared', why: 'no answer was recorded' });
   }
 
-  function recordedOutcome(call: number): Outcome {
+  function recordedOutcome(call: number): AnswerKind {
     const at = plan.calls[call]?.answer ?? null;
     const message = at === null ? undefined : recording.read(recording.load(at));
-    return message === undefined ? 'no answer' : outcomeOf(message);
+    return message === undefined ? 'no answer' : answerKindOf(message);
   }
 
   function close(): Promise<void> {

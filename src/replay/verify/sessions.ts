@@ -17,7 +17,7 @@ import { findParams, type RequestKey, requestKey } from '../match/key.ts';
 import { messageText } from '../recording/recording.ts';
 import { collectOffer, compareOffers, isList, type ListChange, type ListKind, type Offer } from './offers.ts';
 
-type Side = { store: Store; session: SessionRow };
+type DiffSide = { store: Store; session: SessionRow };
 
 export type PairedCall = {
   verdict: 'equal' | 'differs' | 'other arguments' | 'only in a' | 'only in b';
@@ -54,7 +54,12 @@ const MAX_COMPARED = 32;
 /** Calls that share less than this are two calls. */
 const MIN_SIMILARITY = 0.3;
 
-export function diffSessions(a: Side, b: Side, ignore: IgnoreRules, results: ResultRules): SessionDiff {
+export function diffSessions(
+  a: DiffSide,
+  b: DiffSide,
+  ignore: IgnoreRules,
+  results: ResultRules,
+): SessionDiff {
   const [first, second] = [readSide(a, ignore), readSide(b, ignore)];
   const { changes, unknown } = compareOffers(first.offer, second.offer);
   const waiting = byKey(first.calls);
@@ -78,7 +83,7 @@ function placeOf({ a, b }: PairedCall): number {
 
 type ReadSide = { calls: Call[]; offer: Offer; answerOf: (call: CallRow) => Answer | null };
 
-function readSide({ store, session }: Side, ignore: IgnoreRules): ReadSide {
+function readSide({ store, session }: DiffSide, ignore: IgnoreRules): ReadSide {
   const frameAfter = prepareFramesAfter(store, session.number, 1);
   const textAt = (seq: number, n: number): Buffer | null => {
     const [frame] = frameAfter(seq - 1);

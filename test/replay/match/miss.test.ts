@@ -6,12 +6,12 @@ import type { RequestKey } from '../../../src/replay/match/key.ts';
 import { createMatcher } from '../../../src/replay/match/matcher.ts';
 import {
   explainMiss,
-  type Miss,
+  type MissContext,
+  type MissExplanation,
   missError,
   missLine,
   missReport,
   NO_RECORDED_ANSWER,
-  type Recorded,
   unreadableMiss,
 } from '../../../src/replay/match/miss.ts';
 import { sortedText } from '../../support/json-text.ts';
@@ -38,7 +38,7 @@ function applied(value: unknown, differences: readonly Difference[]): unknown {
 }
 
 /** Asks each key in turn of one client; the miss of the last. */
-function missOf(recorded: readonly RequestKey[], asked: readonly RequestKey[]): Miss {
+function missOf(recorded: readonly RequestKey[], asked: readonly RequestKey[]): MissExplanation {
   const matcher = createMatcher(recordedCalls(recorded));
   const client = matcher.connect();
   for (const key of asked.slice(0, -1)) client.next(key);
@@ -48,7 +48,7 @@ function missOf(recorded: readonly RequestKey[], asked: readonly RequestKey[]): 
   return explainMiss(key, answer, client, lookInto(recorded, matcher.methods));
 }
 
-function lookInto(recorded: readonly RequestKey[], methods: readonly string[]): Recorded {
+function lookInto(recorded: readonly RequestKey[], methods: readonly string[]): MissContext {
   return {
     methods,
     keyAt: ({ seq }) => recorded[seq] ?? null,
@@ -71,7 +71,7 @@ test('of very many misses the later ones are compared with the next few calls on
   });
   expect(misses[0]).toMatchObject({ compared: 150, isCut: false });
   expect(misses.at(-1)).toMatchObject({ compared: 10, isCut: true, near: [{ place: { seq: 41 } }, {}, {}] });
-  expect(missReport(misses.at(-1) as Miss)).toContain('compared with 10 recorded calls only');
+  expect(missReport(misses.at(-1) as MissExplanation)).toContain('compared with 10 recorded calls only');
 });
 
 test('the differences applied to the one give the other, and there are none exactly between equals', () => {

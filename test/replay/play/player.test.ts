@@ -17,7 +17,7 @@ function line(seq: number, direction: ScriptLine['direction'], kind: string, to:
     method: kind === 'request' ? 'tools/list' : null,
     target: null,
     at: seq,
-    exchange: null,
+    httpExchange: null,
     relation: answers === null ? null : 'reply',
     to: answers,
   };

@@ -15,15 +15,15 @@ import { findParams, requestKey } from '../match/key.ts';
 import { arrayOf } from '../play/batch.ts';
 import { tokenOf } from '../play/translate.ts';
 import type { Recording } from '../recording/recording.ts';
-import type { Asked } from '../recording/topics.ts';
+import type { CallTopic } from '../recording/topics.ts';
 import { cameUnasked } from '../serve/profile.ts';
-import { type Checked, emptyCheck } from './checked.ts';
+import { emptyCheck, type RequestCheck } from './check.ts';
 import type { PlannedCall } from './plan.ts';
 
 /** How what was said came: with a call, or by itself on a stream that Streamable HTTP has for that. */
 type Way = 'with a call' | 'by itself';
 
-type News = {
+type NotificationCheck = {
   /** A call of the plan is asked now. */
   asked(call: number, json: Buffer): void;
   /** The live server said this. */
@@ -31,11 +31,11 @@ type News = {
   /** Something that was recorded has not come so far. */
   isMissing(): boolean;
   /** `isComplete`: no call was left out. */
-  check(isComplete: boolean): Checked[];
+  check(isComplete: boolean): RequestCheck[];
 };
 
 /** What was said of one call, or by one method. */
-type Group = Asked & { call: number | null; way: Way; recorded: Buffer[]; live: Buffer[] };
+type Group = CallTopic & { call: number | null; way: Way; recorded: Buffer[]; live: Buffer[] };
 
 const PROGRESS = 'notifications/progress';
 
@@ -53,7 +53,7 @@ const MAX_DIFFERENCES = 100;
 
 const NO_PARAMS = Buffer.from('{}');
 
-type NewsOptions = {
+type NotificationCheckOptions = {
   ignore: IgnoreRules;
   /** The user wants nothing to hear of this method. */
   isLeftOut: (method: string) => boolean;
@@ -61,11 +61,11 @@ type NewsOptions = {
   isSameTransport: () => boolean;
 };
 
-export function createNews(
+export function createNotificationCheck(
   recording: Recording,
   calls: readonly PlannedCall[],
-  { ignore, isLeftOut, isSameTransport }: NewsOptions,
-): News {
+  { ignore, isLeftOut, isSameTransport }: NotificationCheckOptions,
+): NotificationCheck {
   const groups = new Map<string, Group>();
   /** Calls that were asked, and the latest one of each progress token. */
   const asked = new Set<number>();
@@ -95,11 +95,11 @@ export function createNews(
 
   function readRecorded(): void {
     const indexes = new Map(calls.map(({ place }, call) => [`${place.seq}.${place.n}`, call]));
-    for (const { place, direction, kind, method, exchange, relation, to } of recording.lines()) {
+    for (const { place, direction, kind, method, httpExchange, relation, to } of recording.lines()) {
       if (direction !== 'server-to-client' || kind !== 'notification') continue;
       if (method === null || NOT_COMPARED.has(method)) continue;
       const named = relation === 'progress' && to !== null ? indexes.get(`${to.seq}.${to.n}`) : undefined;
-      const step = { place, kind, isAnswer: false, after: 0, exchange, waitsFor: [] };
+      const step = { place, kind, isAnswer: false, after: 0, httpExchange, waitsFor: [] };
       const isUnasked = recording.session.transport === 'http' && cameUnasked(recording, step);
       const way = isUnasked && named === undefined ? 'by itself' : 'with a call';
       groupOf(method, named ?? null, way).recorded.push(textOf(method, recording.load(place)));
@@ -115,7 +115,7 @@ export function createNews(
     return [...groups.values()].filter((group) => mayCompare(group) && !isLeftOut(group.method));
   }
 
-  function checkGroup(group: Group, isComplete: boolean): Checked {
+  function checkGroup(group: Group, isComplete: boolean): RequestCheck {
     const { recorded, live } = group;
     const check = emptyCheck(group, null, 'server');
     const isOrdered = group.call !== null;

@@ -2,28 +2,32 @@
 
 import type { Difference } from '../../protocol/json/diff.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
-import type { Answer, Outcome } from '../match/compare.ts';
-import type { Place } from '../recording/script.ts';
-import type { Asked } from '../recording/topics.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
+import type { Answer, AnswerKind } from '../match/compare.ts';
+import type { CallTopic } from '../recording/topics.ts';
 
-type Verdict = 'equal' | 'drift' | 'skipped' | 'not compared';
+type CheckVerdict = 'equal' | 'drift' | 'skipped' | 'not compared';
 
 /** One request of either side. */
-export type Checked = Asked & {
+export type RequestCheck = CallTopic & {
   /** Where the request stands in the recording; null where it is not there. */
   place: Place | null;
   askedBy: 'client' | 'server';
-  verdict: Verdict;
+  verdict: CheckVerdict;
   /** What is wrong, or why it was left out, as a sentence without its full stop. */
   why: string | null;
-  recorded: Outcome;
-  live: Outcome;
+  recorded: AnswerKind;
+  live: AnswerKind;
   differences: Difference[];
   more: number;
   milliseconds: number | null;
 };
 
-export function emptyCheck(asked: Asked, place: Place | null, askedBy: Checked['askedBy']): Checked {
+export function emptyCheck(
+  asked: CallTopic,
+  place: Place | null,
+  askedBy: RequestCheck['askedBy'],
+): RequestCheck {
   const nothing = { recorded: 'no answer', live: 'no answer' } as const;
   return {
     method: asked.method,
@@ -40,7 +44,7 @@ export function emptyCheck(asked: Asked, place: Place | null, askedBy: Checked['
 }
 
 export function whyOf(
-  { recorded, live, differences, more }: Pick<Checked, 'recorded' | 'live' | 'differences' | 'more'>,
+  { recorded, live, differences, more }: Pick<RequestCheck, 'recorded' | 'live' | 'differences' | 'more'>,
   problem: string | null,
   answer: Answer,
 ): string {

@@ -1,9 +1,14 @@
 import { expect, test } from 'vitest';
 import { parseMessages } from '../../../src/protocol/message/message.ts';
-import { createDeck, type DeckOptions, MODES, planMode } from '../../../src/replay/live/deck.ts';
+import {
+  createLiveRecorder,
+  type LiveRecorderOptions,
+  MODES,
+  planMode,
+} from '../../../src/replay/live/recorder.ts';
 import { createMatching } from '../../../src/replay/match/matching.ts';
 import { createMock } from '../../../src/replay/mock.ts';
-import { openRecording } from '../../../src/replay/recording/recording.ts';
+import { readRecording } from '../../../src/replay/recording/recording.ts';
 import { openStore } from '../../../src/store/file/open.ts';
 import { findSession } from '../../../src/store/read/sessions.ts';
 import type { LiveEvents, Outgoing } from '../../../src/talk/server.ts';
@@ -11,7 +16,7 @@ import { tempStore } from '../../support/tapedeck.ts';
 import { importText } from '../../support/text-recording.ts';
 
 /** A deck in this process: its client, its server, its tape. */
-async function openTestDeck(recorded: readonly object[] = [], options: Partial<DeckOptions> = {}) {
+async function openTestDeck(recorded: readonly object[] = [], options: Partial<LiveRecorderOptions> = {}) {
   const store = openStore(tempStore());
   const session = {
     basis: 'stdio-process',
@@ -21,7 +26,7 @@ async function openTestDeck(recorded: readonly object[] = [], options: Partial<D
   };
   const lines = [{ tapedeck: 1, session }, ...recorded].map((line) => `${JSON.stringify(line)}\n`);
   await importText(store, lines.join(''));
-  const recording = openRecording(store, findSession(store, 'latest'));
+  const recording = readRecording(store, findSession(store, 'latest'));
   const matching = createMatching(recording, { repeat: 'error', ignore: [], ignoreTool: [] });
 
   const sent: Outgoing[] = [];
@@ -30,7 +35,7 @@ async function openTestDeck(recorded: readonly object[] = [], options: Partial<D
   let clock = 0;
   const blocks: string[][] = [];
   const calls: (string | null)[][] = [];
-  const deck = createDeck({
+  const deck = createLiveRecorder({
     played: recording,
     connect(own) {
       connections += 1;
@@ -55,7 +60,7 @@ async function openTestDeck(recorded: readonly object[] = [], options: Partial<D
       clock += 1;
       return clock;
     },
-    onCall: ({ asked, outcome }, why) => void calls.push([asked?.method ?? null, outcome, why]),
+    onCall: ({ topic: asked, outcome }, why) => void calls.push([asked?.method ?? null, outcome, why]),
     onRefusal() {},
     ...options,
   });

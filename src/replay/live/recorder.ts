@@ -9,7 +9,7 @@ import type { Recording } from '../recording/recording.ts';
 import { type BlockForm, blockOf, type Episode } from './episode.ts';
 import { createLive, type Live, type LiveOptions } from './live.ts';
 
-export type DeckOptions = {
+export type LiveRecorderOptions = {
   /** What is played; null where everything is asked live. */
   played: Recording | null;
   connect: Connect;
@@ -28,7 +28,7 @@ export type DeckOptions = {
   onRefusal: LiveOptions['onRefusal'];
 };
 
-export type DeckEnd = {
+export type LiveRecorderEnd = {
   added: number;
   /** Calls that were not added, and of these the ones that the server is the cause of. */
   withheld: number;
@@ -39,17 +39,17 @@ export type DeckEnd = {
   hasServer: boolean;
 };
 
-export type Deck = {
+type LiveRecorder = {
   /** For `createMock`. */
   live: Live;
   /**
    * Ends the server, and the recording with what was added. Rejects where that could not be stored, with `TapedeckError`
    * or SQLite's errors; the server has ended all the same.
    */
-  finish(): Promise<DeckEnd>;
+  finish(): Promise<LiveRecorderEnd>;
 };
 
-export function createDeck(options: DeckOptions): Deck {
+export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
   const { played, connect, tape, replaces, timeoutMs, now, onCall, onRefusal } = options;
   let trouble: { error: unknown } | null = null;
   let [added, withheld, failed] = [0, 0, 0];
@@ -74,7 +74,7 @@ export function createDeck(options: DeckOptions): Deck {
   });
   const live = createLive({ connect, recording: played, timeoutMs, now, onEpisode, onRefusal });
 
-  async function finish(): Promise<DeckEnd> {
+  async function finish(): Promise<LiveRecorderEnd> {
     // All episodes are told at once; the server may take its time to end.
     const closed = live.close();
     try {
@@ -111,7 +111,7 @@ function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptio
   let hasKept = false;
 
   return (episode: Episode): void => {
-    const isAside = episode.asked === null;
+    const isAside = episode.topic === null;
     // Before the first call that is added, there is none of this run that it could follow.
     if (isAside && !isWhole && !hasKept) return;
     const withheld = keepsFailures ? null : (episode.failure?.why ?? null);
