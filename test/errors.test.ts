@@ -9,10 +9,10 @@ import { openSource } from '../src/cli/play/source.ts';
 import { readConfigFile, replaceConfigFile } from '../src/clients/file.ts';
 import type { ErrorCode } from '../src/errors.ts';
 import { writeHar } from '../src/export/har.ts';
-import { replaceFile } from '../src/export/replace-file.ts';
 import { openRecording, TapedeckError } from '../src/index.ts';
 import { parseFilter } from '../src/inspect/filter/filter.ts';
 import { openStore } from '../src/store/file/open.ts';
+import { replaceFile } from '../src/store/file/replace-file.ts';
 import { findSession } from '../src/store/read/sessions.ts';
 import { EVERYTHING_STDIO } from './support/kit.ts';
 import { tempFolder, tempStore } from './support/tapedeck.ts';
@@ -44,6 +44,7 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
   io: {
     'a full disk': () => writeReport('/dev/full', 'a report'),
     'a folder that is not there': () => replaceFile(join(tempFolder(), 'none', 'new.ndjson'), ['']),
+    'a file in place of a folder': () => replaceFile(join(EVERYTHING_STDIO, 'new.ndjson'), ['']),
     'a folder in place of a file': () => {
       const folder = join(tempFolder(), 'session.ndjson');
       mkdirSync(folder);

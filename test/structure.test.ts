@@ -48,11 +48,10 @@ const MAY_IMPORT: Record<string, string> = {
 
   'export/format.ts': 'PROTOCOL STORE',
   'export/parts.ts': 'PROTOCOL STORE',
-  'export/replace-file.ts': '',
-  'export/text': 'PROTOCOL STORE export/format.ts export/parts.ts export/replace-file.ts',
+  'export/text': 'PROTOCOL STORE export/format.ts export/parts.ts',
   'export/otlp': 'PROTOCOL STORE export/format.ts export/parts.ts',
   'export/foreign': 'PROTOCOL STORE export/text',
-  export: 'PROTOCOL STORE export/format.ts export/parts.ts export/replace-file.ts export/text export/otlp',
+  export: 'PROTOCOL STORE export/format.ts export/parts.ts export/text export/otlp',
 
   clients: 'PROTOCOL STORE',
   sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT version.ts',

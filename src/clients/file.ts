@@ -1,20 +1,8 @@
 /** A config file as bytes on a disk: read with care, written whole or not at all. */
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type ErrorCode, readFailure, TapedeckError } from '../errors.ts';
+import { type Replacement, writeWhole } from '../store/file/replace-file.ts';
 
 export type ConfigFile = {
   /** As it was named. */
@@ -64,48 +52,20 @@ export function replaceConfigFile({ path, bytes: old }: ConfigFile, bytes: Buffe
   const stat = attempt('it cannot be written', () => statSync(path));
   // To rename another file over it would work, but its owner has said that it shall stay as it is.
   if ((stat.mode & 0o222) === 0) throw unfit('refused', 'it is read-only');
-  writeAtomically(path, bytes, stat, () => {
-    if (!readFileSync(path).equals(old)) throw unfit('busy', 'its client has just changed it; try again');
-  });
+  const confirm = () => readFileSync(path).equals(old);
+  if (!writeConfig(path, bytes, { mode: stat.mode, owner: stat, confirm }))
+    throw unfit('busy', 'its client has just changed it; try again');
 }
 
-/** After a crash there is the old file or the new one, whole. `check` is called at the last moment, and may throw. */
-export function writeAtomically(
+/** Writes a file whole or not at all. Returns false where `confirm` said no. Throws `TapedeckError` `io`. */
+export function writeConfig(
   path: string,
   bytes: Buffer,
-  like: Pick<Stats, 'mode' | 'uid' | 'gid'> | null,
-  check: () => void = () => {},
-): void {
+  options: Pick<Replacement, 'mode' | 'owner' | 'confirm'> = {},
+): boolean {
   // Always the same name, so that a kill leaves one at most; one tapedeck at a time is at work.
-  const temporary = join(dirname(path), `.${basename(path)}.tapedeck`);
-  rmSync(temporary, { force: true });
-  try {
-    attempt('it cannot be written', () => {
-      writeWhole(temporary, bytes);
-      if (like !== null) makeLike(temporary, like);
-      check();
-      renameSync(temporary, path);
-    });
-  } finally {
-    rmSync(temporary, { force: true });
-  }
-}
-
-function writeWhole(path: string, bytes: Buffer): void {
-  // Nobody else may read it, even before it has the mode of the file it replaces.
-  const fd = openSync(path, 'wx', 0o600);
-  try {
-    for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-function makeLike(path: string, { mode, uid, gid }: Pick<Stats, 'mode' | 'uid' | 'gid'>): void {
-  const own = statSync(path);
-  if (own.uid !== uid || own.gid !== gid) chownSync(path, uid, gid);
-  chmodSync(path, mode & 0o7777);
+  const part = join(dirname(path), `.${basename(path)}.tapedeck`);
+  return attempt('it cannot be written', () => writeWhole(path, [bytes], { part, ...options }));
 }
 
 function attempt<T>(what: string, work: () => T): T {

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { TapedeckError } from '../errors.ts';
-import { writeAtomically } from './file.ts';
+import { writeConfig } from './file.ts';
 
 /** A URL entry whose server is reached through a local port. */
 export type WrappedUrl = {
@@ -54,8 +54,8 @@ export function openKeeper(folder: string): Keeper {
     copyOf: (file) => (existsSync(copyPath(file)) ? readFileSync(copyPath(file)) : null),
     keep(kept, copy) {
       mkdirSync(folderOf(kept.file), { recursive: true, mode: 0o700 });
-      writeAtomically(copyPath(kept.file), copy, null);
-      writeAtomically(join(folderOf(kept.file), STATE), Buffer.from(`${JSON.stringify(kept)}\n`), null);
+      writeConfig(copyPath(kept.file), copy);
+      writeConfig(join(folderOf(kept.file), STATE), Buffer.from(`${JSON.stringify(kept)}\n`));
     },
     forget: (file) => rmSync(folderOf(file), { recursive: true, force: true }),
   };

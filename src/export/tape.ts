@@ -3,6 +3,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { SessionStart } from '../store/file/columns.ts';
 import type { Store } from '../store/file/open.ts';
+import { replaceFile } from '../store/file/replace-file.ts';
 import { findSession } from '../store/read/sessions.ts';
 import {
   appendTo,
@@ -16,7 +17,6 @@ import {
 import { reindexSession } from '../store/write/index.ts';
 import { removeSession } from '../store/write/removal.ts';
 import { insertSession } from '../store/write/rows.ts';
-import { replaceFile } from './replace-file.ts';
 import { appendNdjson } from './text/append.ts';
 import { writeNdjson } from './text/write.ts';
 
@@ -118,11 +118,9 @@ export function tapeAsFile(path: string, store: Store, start: SessionStart, repl
     try {
       reindexSession(store, stored.number);
       settleBasis(store, stored.number);
-      replaceFile(
-        path,
-        writeNdjson(store, findSession(store, stored.id), { onFrame() {} }),
-        isOwn ? 'replace' : 'new',
-      );
+      replaceFile(path, writeNdjson(store, findSession(store, stored.id), { onFrame() {} }), {
+        as: isOwn ? 'replace' : 'new',
+      });
       isOwn = true;
     } catch (error) {
       hasChanged = true;

@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
-import { checkReplaceable } from '../export/replace-file.ts';
 import { tapeAsFile, tapeAsSession, tapeBehindFile, tapeBehindSession } from '../export/tape.ts';
 import { PLAIN_PROFILE, type RedactionProfile } from '../protocol/redact/profile.ts';
 import { commandLine } from '../protocol/text.ts';
@@ -23,6 +22,7 @@ import { type Recording, readRecording } from '../replay/recording/recording.ts'
 import type { SessionStart } from '../store/file/columns.ts';
 import { openStore, openTemporaryStore, type Store, storePath } from '../store/file/open.ts';
 import { processStarted } from '../store/file/process.ts';
+import { checkReplaceable } from '../store/file/replace-file.ts';
 import { findSession, type SessionRow, sessionDetails, stateOf } from '../store/read/sessions.ts';
 import type { Tape } from '../store/write/import.ts';
 import {

@@ -3,24 +3,15 @@
  * that it diffs as what was added. The file is replaced once the new one is whole.
  */
 
-import {
-  closeSync,
-  copyFileSync,
-  createReadStream,
-  fsyncSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import { TapedeckError } from '../../errors.ts';
 import type { SessionStart } from '../../store/file/columns.ts';
 import type { Store } from '../../store/file/open.ts';
+import { cannotWrite, replaceFile, targetOf } from '../../store/file/replace-file.ts';
 import { findSession } from '../../store/read/sessions.ts';
 import { appendTo, type Block } from '../../store/write/import.ts';
 import { removeSession } from '../../store/write/removal.ts';
 import { insertSession } from '../../store/write/rows.ts';
-import { cannotWrite, partOf, targetOf, writePieces } from '../replace-file.ts';
 import { EXCHANGE_MEMBERS } from './exchange.ts';
 import { readHeader } from './header.ts';
 import { eachLine, timeAfter } from './lines.ts';
@@ -32,6 +23,8 @@ type Ending = { at: number; exchanges: number; hasLineEnd: boolean };
 
 /** Others may add to the same file: it is read again when it has changed meanwhile. */
 const MAX_TRIES = 10;
+
+const COPIED_BYTES = 1024 * 1024;
 
 /**
  * Adds blocks to a file. `store` is for passing use; `start` is the session that the file holds. Throws `TapedeckError`
@@ -45,16 +38,15 @@ export async function appendNdjson(
 ): Promise<void> {
   const target = targetOf(path);
   try {
-    let before = '';
-    for (let tries = 0; stateOf(target) !== before; tries += 1) {
-      if (tries === MAX_TRIES) throw new BadLine('it never stopped changing');
-      before = stateOf(target);
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const before = stateOf(target);
       const ending = await readEnding(target);
-      copyWith(target, linesOf(blocks, ending, store, start), ending);
+      const lines = linesOf(blocks, ending, store, start);
+      const confirm = () => stateOf(target) === before;
+      if (replaceFile(path, withLines(target, lines, ending), { confirm })) return;
     }
-    renameSync(partOf(target), target);
+    throw new BadLine('it never stopped changing');
   } catch (error) {
-    rmSync(partOf(target), { force: true });
     if (!(error instanceof BadLine)) throw cannotWrite(path, error);
     throw new TapedeckError('corrupt', `${path} was changed, and cannot be added to: ${error.message}.`, {
       cause: error,
@@ -109,13 +101,20 @@ function* joinedLines(pieces: Iterable<string>): Generator<string> {
   }
 }
 
-function copyWith(target: string, lines: readonly string[], { hasLineEnd }: Ending): void {
-  copyFileSync(target, partOf(target));
-  const file = openSync(partOf(target), 'a');
+/** What is in the file, and the lines behind it. */
+function* withLines(
+  target: string,
+  lines: readonly string[],
+  { hasLineEnd }: Ending,
+): Generator<string | Uint8Array> {
+  const file = openSync(target, 'r');
+  const chunk = Buffer.alloc(COPIED_BYTES);
   try {
-    writePieces(file, hasLineEnd ? lines : ['\n', ...lines]);
-    fsyncSync(file);
+    for (let size = readSync(file, chunk); size > 0; size = readSync(file, chunk))
+      yield chunk.subarray(0, size);
   } finally {
     closeSync(file);
   }
+  if (!hasLineEnd) yield '\n';
+  yield* lines;
 }
