@@ -14,16 +14,14 @@ import { pause, type Store } from '../file/open.ts';
 import { createDigest } from '../file/secret.ts';
 import type { Turn } from '../file/turn.ts';
 import { type BareFrame, prepareFramesAfter, unfinishedFrames } from '../read/frames.ts';
-import {
-  type HeaderFields,
-  type HttpExchangeRow,
-  originalOf,
-  prepareHttpExchangesAfter,
-} from '../read/http.ts';
+import { type HttpExchangeRow, originalOf, prepareHttpExchangesAfter } from '../read/http.ts';
 import { sessionDetails } from '../read/sessions.ts';
 import { forgetIndex, reindexSession } from '../write/index.ts';
 import {
+  createHeadRedactor,
   createLineRedactor,
+  type HeadColumns,
+  type HttpHeads,
   type KeyLines,
   redactHttpFrame,
   redactionColumn,
@@ -265,18 +263,21 @@ function unfinishedChanges(store: Store, session: number, redactor: Redactor): U
 /** Masking the heads of stored HTTP exchanges after the fact. */
 
 /** The columns of an exchange as they are to be. */
-type HeadChange = ReturnType<typeof redactExchange> & { number: number };
+type HeadChange = HeadColumns & { number: number };
 
 const EXCHANGES_AT_ONCE = 256;
 
 /** What is to be changed in the heads of a session, some at a time. Between two steps the store may be written. */
 function* headChanges(store: Store, session: number, redactor: Redactor): Generator<HeadChange[]> {
   const exchangesAfter = prepareHttpExchangesAfter(store, session, EXCHANGES_AT_ONCE);
+  const redactHeads = createHeadRedactor(redactor);
+  const asTheyAre = createHeadRedactor(null);
   let some = exchangesAfter(-1);
   while (some.length > 0) {
     const changes = some.flatMap((exchange) => {
-      const redacted = redactExchange(exchange, redactor);
-      const isSame = JSON.stringify(redacted) === JSON.stringify(redactExchange(exchange, null));
+      const heads = headsOf(exchange);
+      const redacted = redactHeads(heads);
+      const isSame = JSON.stringify(redacted) === JSON.stringify(asTheyAre(heads));
       return isSame ? [] : [{ ...redacted, number: exchange.number }];
     });
     if (changes.length > 0) yield changes;
@@ -294,25 +295,16 @@ function prepareHeadChange(store: Store, session: number): (change: HeadChange) 
   return (change) => void put.run(change);
 }
 
-/** The columns that may hold a secret; without a redactor as they are. */
-function redactExchange(exchange: HttpExchangeRow, redactor: Redactor | null) {
-  const text = (value: string | null) => value && (redactor?.text(value) ?? value);
-  const header = (name: string, value: string) => redactor?.header(name, value) ?? value;
-  const fields = (all: HeaderFields) => all.map(([name, value]) => [name, header(name, value)]);
-  const some = (all: HeaderFields) => (all.length === 0 ? null : JSON.stringify(fields(all)));
-  const { informations, edits, responseHeaders } = exchange;
-  const masked = informations.map((one) => ({ ...one, headers: fields(one.headers) }));
-  const originals = edits.map((edit) => ({ ...edit, original: header(edit.header, edit.original) }));
+/** A stored exchange's heads, as they were before they were stored. */
+function headsOf(exchange: HttpExchangeRow): HttpHeads {
+  const { requestHeaders, requestTrailers, informations, responseHeaders, responseTrailers } = exchange;
   return {
-    path: redactor?.url(exchange.path) ?? exchange.path,
-    requestHeaders: JSON.stringify(fields(exchange.requestHeaders)),
-    requestTrailers: some(exchange.requestTrailers),
-    responseHeaders: responseHeaders && JSON.stringify(fields(responseHeaders)),
-    responseTrailers: some(exchange.responseTrailers),
-    informations: informations.length === 0 ? null : JSON.stringify(masked),
-    edits: edits.length === 0 ? null : JSON.stringify(originals),
-    statusText: text(exchange.statusText),
-    error: text(exchange.error),
+    ...exchange,
+    requestHeaders: requestHeaders.flat(),
+    requestTrailers: requestTrailers.flat(),
+    informations: informations.map((one) => ({ ...one, headers: one.headers.flat() })),
+    responseHeaders: responseHeaders?.flat() ?? null,
+    responseTrailers: responseTrailers.flat(),
   };
 }
 

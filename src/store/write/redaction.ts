@@ -1,5 +1,6 @@
-/** Redaction on the way into the store: of frames, and of what a session's row says. */
+/** Redaction on the way into the store: of frames, of the heads of HTTP exchanges, and of what a session's row says. */
 
+import type { HttpExchange } from '../../protocol/http/exchange.ts';
 import { redactArgv } from '../../protocol/redact/argv.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import {
@@ -158,4 +159,68 @@ function withoutBytes(frame: Frame, http: NonNullable<Frame['http']>): Frame {
 
 function withRedacted(frame: Frame, { payload, rules }: Redacted): Frame {
   return { ...frame, payload, redacted: rules };
+}
+
+/** What of an HTTP exchange may hold a secret, besides its bodies. Headers as name, value, name, value… */
+export type HttpHeads = Pick<
+  HttpExchange,
+  | 'path'
+  | 'requestHeaders'
+  | 'requestTrailers'
+  | 'informations'
+  | 'statusText'
+  | 'responseHeaders'
+  | 'responseTrailers'
+  | 'error'
+  | 'edits'
+>;
+
+/** The heads as they stand in the row of their exchange: lists of headers as JSON, [[name, value], …] in order. */
+export type HeadColumns = Record<keyof HttpHeads, string | null> & { path: string; requestHeaders: string };
+
+/** `redactor` null: the heads are stored as they are. Lists of headers that are the same object are redacted once. */
+export function createHeadRedactor(redactor: Redactor | null): (heads: HttpHeads) => HeadColumns {
+  const known = new WeakMap<readonly string[], string>();
+
+  const text = (value: string | null) => value && (redactor?.text(value) ?? value);
+  const header = (name: string, value: string) => redactor?.header(name, value) ?? value;
+
+  function headersJson(headers: readonly string[]): string {
+    const before = known.get(headers);
+    if (before !== undefined) return before;
+    const fields: [name: string, value: string][] = [];
+    for (let i = 0; i + 1 < headers.length; i += 2) {
+      const name = headers[i] as string;
+      fields.push([name, header(name, headers[i + 1] as string)]);
+    }
+    const json = JSON.stringify(fields);
+    known.set(headers, json);
+    return json;
+  }
+
+  const trailersJson = (trailers: readonly string[]) =>
+    trailers.length === 0 ? null : headersJson(trailers);
+
+  function informationsJson(informations: HttpHeads['informations']): string | null {
+    if (informations.length === 0) return null;
+    const redacted = informations.map((one) => ({ ...one, headers: JSON.parse(headersJson(one.headers)) }));
+    return JSON.stringify(redacted);
+  }
+
+  function editsJson(edits: HttpHeads['edits']): string | null {
+    if (edits.length === 0) return null;
+    return JSON.stringify(edits.map((edit) => ({ ...edit, original: header(edit.header, edit.original) })));
+  }
+
+  return (heads) => ({
+    path: redactor?.url(heads.path) ?? heads.path,
+    requestHeaders: headersJson(heads.requestHeaders),
+    requestTrailers: trailersJson(heads.requestTrailers),
+    responseHeaders: heads.responseHeaders && headersJson(heads.responseHeaders),
+    responseTrailers: trailersJson(heads.responseTrailers),
+    informations: informationsJson(heads.informations),
+    edits: editsJson(heads.edits),
+    statusText: text(heads.statusText),
+    error: text(heads.error),
+  });
 }

@@ -16,6 +16,7 @@ import {
 } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import type { HttpHeld, LiveSession } from './pending.ts';
+import { createHeadRedactor } from './redaction.ts';
 
 /** Each method is done whole, or throws SQLite's error and changes nothing. */
 export type SessionWriter = {
@@ -174,6 +175,7 @@ const SSE_FIELDS_WITHIN_BYTES = 1024 * 1024;
 
 /** `redactor`: for the heads; null: they are stored as they are. */
 export function createHttpWriter(store: Store, redactor: Redactor | null): HttpWriter {
+  const redactHeads = createHeadRedactor(redactor);
   const row = '(?, ?, ?, ?, ?, ?, ?, ?, ?)';
   const sql = 'INSERT INTO frame (session, seq, at, channel, size, flags, payload, http, sha256) VALUES ';
   const insertFrame = store.prepare(sql + row);
@@ -251,21 +253,22 @@ export function createHttpWriter(store: Store, redactor: Redactor | null): HttpW
   }
 
   function writeExchange(session: number, one: HttpExchange): void {
+    const heads = redactHeads(one);
     putExchange.run(
       session,
       one.number,
       one.method,
-      redactor?.url(one.path) ?? one.path,
+      heads.path,
       one.version,
       one.client,
-      headersJson(one.requestHeaders),
-      trailersJson(one.requestTrailers),
+      heads.requestHeaders,
+      heads.requestTrailers,
       one.requestBytes,
-      informationsJson(one),
+      heads.informations,
       one.status,
-      one.statusText && redacted(one.statusText),
-      one.responseHeaders && headersJson(one.responseHeaders),
-      trailersJson(one.responseTrailers),
+      heads.statusText,
+      heads.responseHeaders,
+      heads.responseTrailers,
       one.responseBytes,
       one.at,
       one.requestEndedAt,
@@ -273,60 +276,9 @@ export function createHttpWriter(store: Store, redactor: Redactor | null): HttpW
       one.endedAt,
       one.endedAfter,
       one.closedBy,
-      one.error && redacted(one.error),
-      editsJson(one),
+      heads.error,
+      heads.edits,
     );
-  }
-
-  /** Equal lists of headers are mostly one and the same. */
-  const known = new WeakMap<readonly string[], string>();
-
-  function headersJson(rawHeaders: readonly string[]): string {
-    const before = known.get(rawHeaders);
-    if (before !== undefined) return before;
-    const json = maskedJson(rawHeaders);
-    known.set(rawHeaders, json);
-    return json;
-  }
-
-  function redacted(text: string): string {
-    return redactor?.text(text) ?? text;
-  }
-
-  function maskedHeader(name: string, value: string): string {
-    return redactor?.header(name, value) ?? value;
-  }
-
-  /** [[name, value], …], in order. */
-  function maskedJson(rawHeaders: readonly string[]): string {
-    const fields: [string, string][] = [];
-    for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-      const name = rawHeaders[i] as string;
-      fields.push([name, maskedHeader(name, rawHeaders[i + 1] as string)]);
-    }
-    return JSON.stringify(fields);
-  }
-
-  function trailersJson(rawTrailers: readonly string[]): string | null {
-    return rawTrailers.length === 0 ? null : headersJson(rawTrailers);
-  }
-
-  function informationsJson({ informations }: HttpExchange): string | null {
-    if (informations.length === 0) return null;
-    const masked = informations.map(({ at, status, headers }) => ({
-      at,
-      status,
-      headers: JSON.parse(headersJson(headers)),
-    }));
-    return JSON.stringify(masked);
-  }
-
-  function editsJson({ edits }: HttpExchange): string | null {
-    if (edits.length === 0) return null;
-    const masked = edits.map(({ side, header, original }) => {
-      return { side, header, original: maskedHeader(header, original) };
-    });
-    return JSON.stringify(masked);
   }
 
   return {
