@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { scale } from '../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -59,7 +60,7 @@ test('any bytes in any chunking arrive unchanged on both sides and are stored as
         }
       },
     ),
-    { numRuns: 12 },
+    { numRuns: scale(12, 4) },
   );
 });
 
@@ -67,7 +68,7 @@ test('a line of 64 MB passes whole and is stored whole', async () => {
   const db = tempStore();
   const { child, ended } = record(db, ['cat.js']);
   const line = Buffer.alloc(
-    64 * 1024 * 1024,
+    scale(64) * 1024 * 1024,
     // Neither end of line: the last byte of the line would be taken for half of a CRLF.
     randomBytes(3001).map((byte) => (byte === 0x0a || byte === 0x0d ? 0x0b : byte)),
   );
@@ -146,7 +147,8 @@ test('the server sees the environment, folder and arguments that it would see di
 
 test('a client that does not read holds up the server, not the memory of tapedeck', async () => {
   const db = tempStore();
-  const { child, ended } = record(db, ['flood.js', '200']);
+  const megabytes = scale(200, 40);
+  const { child, ended } = record(db, ['flood.js', String(megabytes)]);
   child.stdout.pause();
   const residentBytes = async () => {
     const { stdout } = await start('ps', ['-o', 'rss=', '-p', String(child.pid)]).ended;
@@ -157,13 +159,13 @@ test('a client that does not read holds up the server, not the memory of tapedec
     async () => (await latestSession(db).catch(() => undefined))?.frames !== undefined,
   );
   const { frames } = await latestSession(db);
-  expect(frames).toBeLessThan(100 * 1024);
+  expect(frames).toBeLessThan((megabytes / 2) * 1024);
   expect(await residentBytes()).toBeLessThan(250 * 1024 * 1024);
   child.stdout.resume();
   const { stdout } = await ended;
-  expect(stdout.length).toBe(200 * 1024 * 1024);
+  expect(stdout.length).toBe(megabytes * 1024 * 1024);
   const { frames: stored, dropped } = await latestSession(db);
-  expect(stored + dropped).toBe(200 * 1024);
+  expect(stored + dropped).toBe(megabytes * 1024);
 });
 
 test('the end of input reaches the server, and answers still come after it', async () => {

@@ -5,13 +5,14 @@ import { readConfig } from '../../src/clients/config.ts';
 import { countOwnWords } from '../../src/clients/launcher.ts';
 import { meaningOf } from '../../src/clients/source.ts';
 import { makeConfig, type TestConfig } from '../support/configs.ts';
+import { sample } from '../support/scale.ts';
 import { BIG, CORPUS, type Sample } from './corpus.ts';
 
 const toRow = ({ client, what, content }: Sample) => [`${client}: ${what}`, client, content] as const;
-const SAMPLES = CORPUS.map(toRow);
-const ALL_SAMPLES = [...CORPUS, ...BIG].map(toRow);
+const SAMPLES = sample(CORPUS).map(toRow);
+const ALL_SAMPLES = [...sample(CORPUS), ...sample(BIG)].map(toRow);
 /** What was wrapped by hand before is not put back without the copy: nothing else tells it from what `wrap` did. */
-const NOT_HANDMADE = CORPUS.filter(({ what }) => !what.startsWith('wrapped by hand')).map(toRow);
+const NOT_HANDMADE = sample(CORPUS.filter(({ what }) => !what.startsWith('wrapped by hand'))).map(toRow);
 
 function configOf({ target, read }: TestConfig) {
   return readConfig(

@@ -4,6 +4,7 @@ import { readConfig } from '../../src/clients/config.ts';
 import { applyEdits, unwrapEdits, wrapEdits } from '../../src/clients/edits.ts';
 import { countOwnWords, wrappedWords } from '../../src/clients/launcher.ts';
 import { makeConfig } from '../support/configs.ts';
+import { scale } from '../support/scale.ts';
 
 /** What may stand between two tokens of JSON with comments. */
 const gap = fc.oneof(
@@ -62,7 +63,7 @@ test('any JSON with comments is the same after wrapping and unwrapping', async (
       config.unwrap();
       expect(config.read().toString()).toBe(text);
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -86,7 +87,7 @@ test('whatever is not a command or its arguments keeps its bytes, and undoing ne
         expect(applyEdits(wrapped, undo)).toBe(source);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -148,6 +149,6 @@ test('any TOML is the same after wrapping and unwrapping', async () => {
       config.unwrap();
       expect(config.read().toString()).toBe(text);
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });

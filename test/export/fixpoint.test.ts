@@ -9,6 +9,7 @@ import { openStore } from '../../src/store/file/open.ts';
 import { reindexSession } from '../../src/store/write/index.ts';
 import { createLiveSession } from '../../src/store/write/pending.ts';
 import { createHttpWriter, createSessionWriter, insertSession } from '../../src/store/write/rows.ts';
+import { scale } from '../support/scale.ts';
 import { tempStore } from '../support/tapedeck.ts';
 import { contentOf, exportText, roundTrip } from '../support/text-recording.ts';
 
@@ -23,7 +24,7 @@ const START = {
   clientProgram: 'sh',
   tapedeck: '1.2.3',
 };
-const MANY = { numRuns: 150 };
+const MANY = { numRuns: scale(150, 20) };
 
 const at = fc.oneof(
   fc.integer({ min: START.at - 10, max: START.at + 10 }),

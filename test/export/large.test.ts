@@ -6,6 +6,7 @@ import { openStore, type Store } from '../../src/store/file/open.ts';
 import { findSession } from '../../src/store/read/sessions.ts';
 import { createSessionWriter } from '../../src/store/write/rows.ts';
 import { frameOf } from '../support/messages.ts';
+import { scale } from '../support/scale.ts';
 import { tempStore } from '../support/tapedeck.ts';
 import { contentOf, IMPORTER, importText } from '../support/text-recording.ts';
 
@@ -34,9 +35,9 @@ async function* bytesOf(texts: Iterable<string>): AsyncGenerator<Buffer> {
 
 test('frames of 64 MB, text or not, go through whole', async () => {
   const text = Buffer.from(
-    `{"jsonrpc":"2.0","id":1,"result":"${'äx"'.replace('"', '\\"').repeat(13 * MIB)}"}`,
+    `{"jsonrpc":"2.0","id":1,"result":"${'äx"'.replace('"', '\\"').repeat(scale(13) * MIB)}"}`,
   );
-  const frames = [frameOf('stdout', text), frameOf('stdout', randomBytes(64 * MIB))];
+  const frames = [frameOf('stdout', text), frameOf('stdout', randomBytes(scale(64) * MIB))];
   const store = openStore(tempStore());
   createSessionWriter(store, START).write(frames, 1, [], { frames: 0, bytes: 0 });
   const copy = openStore(tempStore());
@@ -67,7 +68,7 @@ test('a large payload is given out in pieces, none of which is large', () => {
 
 test('a long session is stored while it is read, and what is stored does not wait for the rest', async () => {
   const store = openStore(tempStore());
-  const frames = 100_000;
+  const frames = scale(100_000);
   const stored = store.prepare<[], number>('SELECT count(*) FROM frame').pluck();
   let mostWaiting = 0;
   function* lines(): Generator<string> {

@@ -1,4 +1,5 @@
 /** What other programs read: each format by its own schema or parser, and recorded text that is no syntax in it. */
+
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
@@ -6,6 +7,7 @@ import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import mermaid from 'mermaid';
 import { expect, test } from 'vitest';
+import { scale } from '../support/scale.ts';
 import { ROOT, record, start, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 const require = createRequire(import.meta.url);
@@ -101,7 +103,7 @@ test('progress stands between a request and its answer', async () => {
 
 test('whatever a name is made of, the diagram renders and says it on one line', async () => {
   const names = fc.sample(fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }), {
-    numRuns: 200,
+    numRuns: scale(200),
     seed: 7,
   });
   const odd = [

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
 import { importForeign, linesOf, OTHER_TOOLS, otherTool, sessionOf, textOf } from '../support/other-tools.ts';
+import { scale } from '../support/scale.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
 import { listSessions, showFrames, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
@@ -216,7 +217,7 @@ test('whatever happens to a file, it is read or refused in words, and never in p
       });
       expect(sessions.get()).toBe(before + ids.length);
     }),
-    { numRuns: 400 },
+    { numRuns: scale(400) },
   );
   store.close();
 });

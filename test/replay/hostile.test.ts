@@ -1,4 +1,5 @@
 /** Recordings that somebody else made, to break who replays them: a clear error or an answer, no crash, nothing executed. */
+
 import {
   copyFileSync,
   existsSync,
@@ -13,6 +14,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openMock } from '../support/http-mock.ts';
 import { parseOne } from '../support/messages.ts';
+import { scale } from '../support/scale.ts';
 import { importSaid, replay, type SaidLine } from '../support/stdio-replay.ts';
 import { ROOT, tapedeck, tempFolder } from '../support/tapedeck.ts';
 
@@ -42,7 +44,7 @@ test('control characters are answered as recorded, and reach no terminal', async
 });
 
 test('a frame of 64 MB is answered, and is no trouble where it only is near', async () => {
-  const large = 'x'.repeat(64 * 1024 * 1024);
+  const large = 'x'.repeat(scale(64) * 1024 * 1024);
   const db = await importSaid('calls', [
     ['stdin', call(1, 'large')],
     ['stdout', answer(1, large)],

@@ -6,6 +6,7 @@ import { startServer } from '../support/http.ts';
 import { startHttpMock } from '../support/http-mock.ts';
 import { recordUrl } from '../support/http-record.ts';
 import { modernMeta } from '../support/messages.ts';
+import { storeOnce } from '../support/once.ts';
 import { type Answer, send } from '../support/send.ts';
 import { startDualEraServer } from '../support/servers.ts';
 import { tempStore, until } from '../support/tapedeck.ts';
@@ -47,9 +48,11 @@ async function recordLegacy(db: string, talk = async (url: URL) => void (await o
   await recorder.stop();
 }
 
+/** A session of a client that does no more than shake hands. */
+const legacyStore = storeOnce((db) => recordLegacy(db));
+
 test('each misuse of a session gets the status that servers give it', async () => {
-  const db = tempStore();
-  await recordLegacy(db);
+  const db = await legacyStore();
   const { url } = await startHttpMock(db);
   const ping = { id: 1, method: 'ping' };
   expect(await refusal(send(url, { body: ping }))).toEqual([400, -32000, null]);
@@ -107,8 +110,7 @@ test('each misuse of a session gets the status that servers give it', async () =
 });
 
 test('a request that came by a foreign name or from a foreign page is refused', async () => {
-  const db = tempStore();
-  await recordLegacy(db);
+  const db = await legacyStore();
   const { url } = await startHttpMock(db);
   expect((await whole(send(url, { body: INITIALIZE, headers: { Host: 'evil.example' } }))).status).toBe(403);
   const origin = { Origin: 'https://evil.example' };
@@ -423,8 +425,7 @@ test('a recorded status that no answer can have is replaced', async () => {
 });
 
 test('a client that leaves in the middle breaks nothing', async () => {
-  const db = tempStore();
-  await recordLegacy(db);
+  const db = await legacyStore();
   const { url } = await startHttpMock(db);
   const half = request(url, {
     method: 'POST',
@@ -441,8 +442,7 @@ test('a client that leaves in the middle breaks nothing', async () => {
 });
 
 test('a mock that is stopped ends its streams and listens no more', async () => {
-  const db = tempStore();
-  await recordLegacy(db);
+  const db = await legacyStore();
   const { url, stop } = await startHttpMock(db);
   const headers = await openSession(url);
   const stream = await send(url, { method: 'GET', headers });

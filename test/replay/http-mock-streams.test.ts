@@ -5,6 +5,7 @@ import { createSseStreams } from '../../src/replay/serve/stream.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
 import { recordUrl } from '../support/http-record.ts';
 import { modernMeta, parseOne } from '../support/messages.ts';
+import { scale } from '../support/scale.ts';
 import { type Answer, send } from '../support/send.ts';
 import { startEverything } from '../support/servers.ts';
 import { tapedeck, tempFolder, tempStore, until } from '../support/tapedeck.ts';
@@ -88,7 +89,7 @@ test('a client that cannot be asked is not asked what no call depends on', async
 
 test('a call with very many steps is played to its end', async () => {
   const db = tempStore();
-  const steps = 20_000;
+  const steps = scale(20_000);
   const progress =
     '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}\n';
   const call = { id: 1, method: 'tools/call', params: { name: 'x', _meta: { progressToken: 't' } } };

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
+import { scale } from '../support/scale.ts';
 import { BIN, start, tempStore } from '../support/tapedeck.ts';
 
-const CALLS = 30_000;
-const PADDING = 'x'.repeat(2_000);
+/** The fewer calls, the longer their texts: it is the bytes that no heap could hold. */
+const CALLS = scale(30_000);
+const PADDING = 'x'.repeat(60_000_000 / CALLS);
 const textOf = (i: number): string => `call ${i} ${PADDING}`;
 /**
  * Twice what the process needs without any recording, for how much garbage it lets lie depends on the machine's load, and

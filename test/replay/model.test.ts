@@ -2,12 +2,14 @@
  * Random recordings, random clients: whatever is asked, in whatever order and writing, each request gets what was recorded
  * for it, or an error; never what was recorded for another one.
  */
+
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Speed } from '../../src/replay/mock.ts';
 import { createStdioMock } from '../../src/replay/serve/stdio.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
 import { smallArguments } from '../support/replay.ts';
+import { scale } from '../support/scale.ts';
 import { type Answer, send } from '../support/send.ts';
 import { importSaid, type SaidLine } from '../support/stdio-replay.ts';
 import { until } from '../support/tapedeck.ts';
@@ -213,7 +215,7 @@ test('over stdio, by several clients, all at once or in batches', async () => {
         }
       },
     ),
-    { numRuns: 150 },
+    { numRuns: scale(150, 20) },
   );
 }, 120_000);
 
@@ -253,7 +255,7 @@ test('over HTTP, by several clients, at once', async () => {
         }),
       );
     }),
-    { numRuns: 40 },
+    { numRuns: scale(40, 8) },
   );
 }, 120_000);
 

@@ -1,21 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { listenOn } from '../support/http.ts';
-import { connectByPost, HANDSHAKE, listen, say, toolCall } from '../support/modes.ts';
-import { fixture, isRunning, tempFolder, until } from '../support/tapedeck.ts';
+import { connectByPost, HANDSHAKE, listen, recordOnce, say, toolCall } from '../support/modes.ts';
+import { fixture, isRunning, until } from '../support/tapedeck.ts';
 
 const NODE = process.execPath;
 const DIES = ['--', NODE, fixture('dies.js')];
 
-/** A recording with the handshake and one call. */
-async function recordFine(): Promise<string> {
-  const file = join(tempFolder(), 'dies.ndjson');
-  const { code } = await say([file, '--mode', 'once', ...DIES], [...HANDSHAKE, toolCall(1, 'fine')]);
-  expect(code).toBe(0);
-  return file;
-}
+const recordFine = recordOnce([...HANDSHAKE, toolCall(1, 'fine')], DIES);
 
 const ask = (file: string, name: string, ...options: string[]) =>
   say([file, '--mode', 'new_episodes', ...options, ...DIES], [...HANDSHAKE, toolCall(1, name)]);

@@ -10,7 +10,8 @@ import {
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { query } from '../support/http-record.ts';
-import { connectByPost, HANDSHAKE, linesOf, listen, say, toolCall } from '../support/modes.ts';
+import { connectByPost, HANDSHAKE, linesOf, listen, recordOnce, say, toolCall } from '../support/modes.ts';
+import { scale } from '../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -28,11 +29,7 @@ const NODE = process.execPath;
 const DIES = ['--', NODE, fixture('dies.js')];
 const COUNTER = ['--', NODE, fixture('counter.js')];
 
-async function recordFine(): Promise<string> {
-  const file = join(tempFolder(), 'it.ndjson');
-  await say([file, '--mode', 'once', ...DIES], [...HANDSHAKE, toolCall(1, 'fine')]);
-  return file;
-}
+const recordFine = recordOnce([...HANDSHAKE, toolCall(1, 'fine')], DIES);
 
 const namesIn = (lines: readonly string[]) =>
   lines.flatMap((line) => JSON.parse(line).message?.params?.name ?? []);
@@ -164,7 +161,7 @@ test('kill -9 while a file is rewritten leaves the old one whole', async () => {
   const [, asked = '', answer = ''] = linesOf(file);
   // Large enough for its copy to take a while.
   const big = 'x'.repeat(1024 * 1024);
-  for (let i = 0; i < 30; i += 1)
+  for (let i = 0; i < scale(30, 10); i += 1)
     appendFileSync(file, `${asked.replace('"a"', `"${i} ${big}"`)}\n${answer}\n`);
   const before = statSync(file);
   const run = start(NODE, [BIN, 'replay', file, '--mode', 'new_episodes', ...COUNTER]);

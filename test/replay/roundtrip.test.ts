@@ -8,13 +8,17 @@ import { describe, expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
 import { recordUrl } from '../support/http-record.ts';
 import { talkToDualEra, talkToEverything } from '../support/official-clients.ts';
+import { storeOnce } from '../support/once.ts';
 import { exchangesOf, talkOf } from '../support/same-recording.ts';
 import { EVERYTHING, startDualEraServer, startEverything } from '../support/servers.ts';
 import { BIN, listSessions, tempStore } from '../support/tapedeck.ts';
 
 /** Lets a client talk through a recorder, and gives the store. */
-async function recorded(upstream: string | URL, talk: (url: URL) => Promise<unknown>): Promise<string> {
-  const db = tempStore();
+async function recorded(
+  upstream: string | URL,
+  talk: (url: URL) => Promise<unknown>,
+  db = tempStore(),
+): Promise<string> {
   const recorder = await recordUrl(String(upstream), { db });
   await talk(recorder.url);
   await recorder.stop();
@@ -38,14 +42,19 @@ const everythingSse = (url: URL) => talkToEverything(new SSEClientTransport(url)
 const dualEra = (mode: 'legacy' | 'auto') => (url: URL) => talkToDualEra(new SecondTransport(url), mode);
 
 const RECORDINGS = {
-  'Streamable HTTP': async () => recorded(await startEverything('streamableHttp'), everythingHttp),
-  'HTTP+SSE': async () => recorded(await startEverything('sse'), everythingSse),
-  stdio: () => recordedStdio([process.execPath, EVERYTHING, 'stdio']),
+  'Streamable HTTP': storeOnce(async (db) =>
+    recorded(await startEverything('streamableHttp'), everythingHttp, db),
+  ),
+  'HTTP+SSE': storeOnce(async (db) => recorded(await startEverything('sse'), everythingSse, db)),
+  stdio: storeOnce((db) => recordedStdio([process.execPath, EVERYTHING, 'stdio'], db)),
+};
+const DUAL_ERA = {
+  legacy: storeOnce(async (db) => recorded(await startDualEraServer(), dualEra('legacy'), db)),
+  auto: storeOnce(async (db) => recorded(await startDualEraServer(), dualEra('auto'), db)),
 };
 
 /** Lets a client talk to a command through a recorder. */
-async function recordedStdio(command: readonly string[]): Promise<string> {
-  const db = tempStore();
+async function recordedStdio(command: readonly string[], db = tempStore()): Promise<string> {
   const args = [BIN, 'record', '--db', db, '--', ...command];
   await talkToEverything(new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' }));
   return db;
@@ -55,17 +64,17 @@ const replayOf = (db: string) => [process.execPath, BIN, 'replay', 'latest', '--
 
 describe('the recording of a replay is the recording, exchange by exchange', () => {
   test.each([
-    ['server-everything by Streamable HTTP', 'streamableHttp', everythingHttp],
-    ['server-everything by HTTP+SSE', 'sse', everythingSse],
+    ['server-everything by Streamable HTTP', 'Streamable HTTP', everythingHttp],
+    ['server-everything by HTTP+SSE', 'HTTP+SSE', everythingSse],
   ] as const)('%s', async (_name, transport, talk) => {
-    const db = await recorded(await startEverything(transport), talk);
+    const db = await RECORDINGS[transport]();
     const again = await recordedAgain(db, talk);
     expect(await exchangesOf(again)).toEqual(await exchangesOf(db));
     expect(talkOf(again)).toEqual(talkOf(db));
   });
 
   test.each(['legacy', 'auto'] as const)('the server of both eras, to a client in mode %s', async (mode) => {
-    const db = await recorded(await startDualEraServer(), dualEra(mode));
+    const db = await DUAL_ERA[mode]();
     const again = await recordedAgain(db, dualEra(mode));
     expect(await exchangesOf(again)).toEqual(await exchangesOf(db));
     expect(talkOf(again)).toEqual(talkOf(db));
@@ -85,7 +94,7 @@ describe('the recording of a replay is the recording, call by call', () => {
   });
 
   test('the 2026-07-28 era by HTTP, over stdio, and over HTTP again', async () => {
-    const db = await recorded(await startDualEraServer(), dualEra('auto'));
+    const db = await DUAL_ERA.auto();
     const again = tempStore();
     const args = [BIN, 'record', '--db', again, '--', ...replayOf(db)];
     await talkToDualEra(new SecondStdio({ command: process.execPath, args, stderr: 'ignore' }), 'auto');

@@ -5,7 +5,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
-import { importSaid, replay } from '../support/stdio-replay.ts';
+import { importSaid, replay, type SaidLine } from '../support/stdio-replay.ts';
 import {
   BIN,
   type JsonFrame,
@@ -72,14 +72,13 @@ test('a client sees the same of a replay as of the recorded server, and the repl
 
 const CALL = '"method":"tools/call","params":{"name":"say","arguments":';
 
-/** Records calls of a server that gives no answer twice, and gives the store. */
-async function recordCalls(...args: object[]): Promise<string> {
-  const db = tempStore();
-  const { child, ended } = record(db, ['counter.js'], ['--name', 'calls']);
-  const lines = args.map((value, i) => `{"jsonrpc":"2.0","id":${i},${CALL}${JSON.stringify(value)}}}\n`);
-  child.stdin.end(lines.join(''));
-  await ended;
-  return db;
+/** Calls of a server that counts them, and so gives no answer twice. Returns the store. */
+function recordCalls(...args: object[]): Promise<string> {
+  const lines = args.flatMap((value, i): SaidLine[] => [
+    ['stdin', `{"jsonrpc":"2.0","id":${i},${CALL}${JSON.stringify(value)}}}`],
+    ['stdout', `{"jsonrpc":"2.0","id":${i},"result":{"count":${i + 1}}}`],
+  ]);
+  return importSaid('calls', lines);
 }
 
 const say = (id: string, args: string, meta = '') => `{"jsonrpc":"2.0","id":${id},${CALL}${args}${meta}}}`;
@@ -221,9 +220,9 @@ test('a server that asks back is not replayed to a client that cannot answer', a
   const db = tempStore();
   const { child, stdout, ended } = record(db, ['asks-back.js'], ['--name', 'calls']);
   child.stdin.write(`${say('0', '{}').replace('say', 'count')}\n`);
-  await expect.poll(() => stdout().toString()).toContain('roots/list');
+  await until('the server asks', () => stdout().includes('roots/list'));
   child.stdin.write('{"jsonrpc":"2.0","id":0,"result":{"roots":[1,2]}}\n');
-  await expect.poll(() => stdout().toString()).toContain('2 roots');
+  await until('the server answers', () => stdout().includes('2 roots'));
   child.stdin.end();
   await ended;
   const { answers, stderr } = await replay(db, [say('7', '{}').replace('say', 'count')]);

@@ -4,6 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openSocket, readBody, startServer } from '../support/http.ts';
 import { payloadIn, recordUrl, rowsOf, send, stop } from '../support/http-process.ts';
+import { scale } from '../support/scale.ts';
 import { listSessions, tempStore, until } from '../support/tapedeck.ts';
 
 const rpc = (message: object) => JSON.stringify({ jsonrpc: '2.0', ...message });
@@ -36,16 +37,17 @@ test('two hundred streams at once, with two thousand calls among them, are kept 
   const { url, streams } = await startStreams();
   const run = await recordUrl(db, url);
   const received = new Map<string, string>();
-  const numbers = Array.from({ length: 200 }, (_, i) => i);
+  const count = { streams: scale(200), calls: scale(2000) };
+  const numbers = Array.from({ length: count.streams }, (_, i) => i);
   const ends = numbers.map(async (n) => {
     const answer = await send(run.port, listen(n));
     answer.setEncoding('utf8');
     for await (const text of answer) received.set(`stream-${n}`, (received.get(`stream-${n}`) ?? '') + text);
   });
-  await until('all streams are open', () => streams.size === 200);
+  await until('all streams are open', () => streams.size === count.streams);
 
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
-  const calls = Array.from({ length: 2000 }, async (_, i) => {
+  const calls = Array.from({ length: count.calls }, async (_, i) => {
     const answer = await send(run.port, rpc({ id: i, method: 'tools/call', params: { name: `call-${i}` } }), {
       agent,
     });
@@ -71,7 +73,7 @@ test('two hundred streams at once, with two thousand calls among them, are kept 
       `SELECT CAST(payload AS TEXT) AS asked, session, http AS number FROM frame WHERE channel = 'request'`,
     )
     .all();
-  expect(pairs).toHaveLength(2200);
+  expect(pairs).toHaveLength(count.streams + count.calls);
   const answer = store
     .prepare<[number, number], string>(
       `SELECT CAST(payload AS TEXT) FROM frame WHERE session = ? AND http = ? AND channel <> 'request' ORDER BY seq`,
@@ -88,7 +90,9 @@ test('two hundred streams at once, with two thousand calls among them, are kept 
   }
   store.close();
   const sessions = await listSessions(db);
-  expect(sessions.reduce((sum, { frames }) => sum + frames, 0)).toBe(2200 + 2000 + 4000);
+  expect(sessions.reduce((sum, { frames }) => sum + frames, 0)).toBe(
+    count.streams * (1 + 20) + count.calls * 2,
+  );
   expect(sessions.every(({ dropped }) => dropped === 0)).toBe(true);
 });
 
@@ -98,7 +102,7 @@ for (const [option, isCut] of [
 ] as const) {
   test(`64 MB both ways pass while they come, and are recorded ${isCut ? 'cut, with size and hash' : 'whole'}`, async () => {
     const db = tempStore();
-    const sent = Buffer.alloc(64 * 1024 * 1024, '{"a":1234567890}');
+    const sent = Buffer.alloc(scale(64) * 1024 * 1024, '{"a":1234567890}');
     const back = Buffer.from(sent.map((byte) => byte ^ 1));
     let goOn = () => {};
     const { url } = await startServer(async (request, response) => {
@@ -140,9 +144,10 @@ for (const [option, isCut] of [
 test('two proxies on one store at once keep everything of both', async () => {
   const db = tempStore();
   const { url } = await startStreams();
+  const count = scale(300);
   const runs = await Promise.all([recordUrl(db, url, ['--name', 'a']), recordUrl(db, url, ['--name', 'b'])]);
   const calls = runs.flatMap(({ port }) =>
-    Array.from({ length: 300 }, async (_, id) =>
+    Array.from({ length: count }, async (_, id) =>
       readBody(await send(port, rpc({ id, method: 'tools/call', params: { name: 'x'.repeat(id) } }))),
     ),
   );
@@ -151,7 +156,7 @@ test('two proxies on one store at once keep everything of both', async () => {
   for (const name of ['a', 'b']) {
     const own = `FROM frame JOIN session ON session.number = frame.session WHERE session.name = '${name}'`;
     expect(rowsOf(db, `SELECT count(*) AS n, count(DISTINCT payload) AS different ${own}`)).toEqual([
-      { n: 600, different: 600 },
+      { n: 2 * count, different: 2 * count },
     ]);
   }
   expect(

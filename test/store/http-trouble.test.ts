@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readBody, startServer } from '../support/http.ts';
 import { recordUrl, rowsOf, send, stop } from '../support/http-process.ts';
+import { scale } from '../support/scale.ts';
 import { BIN, listSessions, start, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 const call = (id: number, size: number) =>
@@ -31,14 +32,15 @@ async function callMany(port: number, count: number, size: number): Promise<void
 test('a queue that is full drops and counts, mixes nothing, and the traffic does not wait', async () => {
   const db = tempStore();
   const run = await recordUrl(db, await startEcho(), ['--max-queue', '100kb']);
-  await callMany(run.port, 300, 200_000);
+  const count = scale(300);
+  await callMany(run.port, count, 200_000);
   expect(await stop(run)).toMatchObject({ code: 0 });
   const sessions = await listSessions(db);
   const dropped = sessions.reduce((sum, session) => sum + session.dropped, 0);
   expect(dropped).toBeGreaterThan(0);
   // A body of which a part was lost is both: a frame, cut, and a loss.
   const [kept] = rowsOf<{ whole: number }>(db, 'SELECT sum(frames - truncated) AS whole FROM session');
-  expect((kept?.whole ?? 0) + dropped).toBe(600);
+  expect((kept?.whole ?? 0) + dropped).toBe(2 * count);
   const whole = rowsOf<{ text: string; size: number; parts: number }>(
     db,
     "SELECT CAST(payload AS TEXT) AS text, size FROM frame WHERE flags IS NULL OR flags NOT LIKE '%truncated%'",
@@ -64,11 +66,12 @@ test('a queue that is full drops and counts, mixes nothing, and the traffic does
 test('--strict waits for the store instead of dropping', async () => {
   const db = tempStore();
   const run = await recordUrl(db, await startEcho(), ['--max-queue', '100kb', '--strict']);
-  await callMany(run.port, 100, 200_000);
+  const count = scale(100);
+  await callMany(run.port, count, 200_000);
   expect(await stop(run)).toMatchObject({ code: 0 });
   const sessions = await listSessions(db);
   expect(sessions.map(({ dropped }) => dropped)).toEqual(sessions.map(() => 0));
-  expect(rowsOf(db, 'SELECT count(*) AS n FROM frame WHERE flags IS NULL')).toEqual([{ n: 200 }]);
+  expect(rowsOf(db, 'SELECT count(*) AS n FROM frame WHERE flags IS NULL')).toEqual([{ n: 2 * count }]);
 });
 
 test('a store that is removed harms no traffic and is said once', async () => {

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { scale } from '../support/scale.ts';
 import {
   isRunning,
   listSessions,
@@ -17,14 +18,17 @@ import {
 test('twelve recorders that start at once on a store that is not there yet keep every frame', async () => {
   const db = join(tempFolder(), 'new', 'folder', 'recordings.db');
   const lines = (who: number) =>
-    Array.from({ length: 2000 }, (_, i) => `{"jsonrpc":"2.0","id":${i},"method":"by/${who}"}\n`);
-  const runs = Array.from({ length: 12 }, (_, who) => record(db, ['cat.js'], ['--name', `by-${who}`]));
+    Array.from({ length: scale(2000) }, (_, i) => `{"jsonrpc":"2.0","id":${i},"method":"by/${who}"}\n`);
+  const recorders = scale(12, 4);
+  const runs = Array.from({ length: recorders }, (_, who) => record(db, ['cat.js'], ['--name', `by-${who}`]));
   for (const [who, run] of runs.entries()) run.child.stdin.end(lines(who).join(''));
   for (const { ended } of runs) expect(await ended).toMatchObject({ code: 0, stderr: '' });
 
   const sessions = await listSessions(db);
-  expect(sessions.map(({ frames, dropped }) => [frames, dropped])).toEqual(Array(12).fill([4000, 0]));
-  for (const who of [0, 5, 11]) {
+  expect(sessions.map(({ frames, dropped }) => [frames, dropped])).toEqual(
+    Array(recorders).fill([2 * scale(2000), 0]),
+  );
+  for (const who of [0, Math.floor(recorders / 2) - 1, recorders - 1]) {
     const frames = await showFrames(db, `by-${who}`);
     const sent = frames.filter((frame) => frame.channel === 'stdin').map((frame) => `${frame.text}\n`);
     expect(sent).toEqual(lines(who));
@@ -52,14 +56,14 @@ function numberOf(frame: { text?: string }): { n: number; at: number } {
 
 test('after kill -9 at any moment everything forwarded 100 ms before is stored and the session is cut off', async () => {
   const db = tempStore();
-  const kills = 50;
+  const kills = scale(50);
   let killsWithSomethingDue = 0;
   for (let i = 0; i < kills; i += 1) {
     const name = `kill-${i}`;
     const { child, stdout, ended } = record(db, ['numbered.js'], ['--name', name]);
     await until('lines flow', () => stdout().length > 2000);
     await until('the session is there', () => hasSession(db, name));
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 300));
+    await new Promise((resolve) => setTimeout(resolve, ((i + Math.random()) / kills) * 300));
     const killedAt = (performance.timeOrigin + performance.now()) * 1000;
     child.kill('SIGKILL');
     const { stdout: forwarded } = await ended;

@@ -1,12 +1,14 @@
 /** The official client against `tapedeck replay` with a live server behind it, in processes of their own. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { expect } from 'vitest';
 import { EVERYTHING } from './servers.ts';
-import { BIN, type Run, start, tapedeck, until } from './tapedeck.ts';
+import { BIN, type Run, start, tapedeck, tempFolder, until } from './tapedeck.ts';
 
 const NODE = process.execPath;
 
@@ -102,6 +104,18 @@ export async function say(args: readonly string[], messages: readonly object[], 
   const { stdout, ...ended } = await run.ended;
   const answers = stdout.toString().split('\n').slice(0, -1);
   return { ...ended, answers: answers.map((line) => JSON.parse(line)) };
+}
+
+/** What `--mode once` records of these messages and this server: recorded at the first call, copied at all others. */
+export function recordOnce(messages: readonly object[], server: readonly string[]): () => Promise<string> {
+  let recorded: string | undefined;
+  return async () => {
+    const file = join(tempFolder(), 'it.ndjson');
+    if (recorded !== undefined) writeFileSync(file, recorded);
+    else expect(await say([file, '--mode', 'once', ...server], messages)).toMatchObject({ code: 0 });
+    recorded ??= readFileSync(file, 'utf8');
+    return file;
+  };
 }
 
 export const HANDSHAKE = [

@@ -1,6 +1,7 @@
 /** The package as a stranger gets it: packed, and installed into a folder of its own. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ROOT, tempFolder } from './tapedeck.ts';
 
@@ -12,12 +13,10 @@ const MODULES = join(ROOT, 'node_modules');
  */
 export function installPacked(packages: readonly string[]): string {
   const folder = tempFolder();
-  const pack = ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder];
-  execFileSync('npm', pack, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
-  const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
+  tarball ??= pack();
   const own = join(folder, 'node_modules/mcp-tapedeck');
   mkdirSync(own, { recursive: true });
-  execFileSync('tar', ['-xzf', join(folder, tarball), '-C', own, '--strip-components=1']);
+  execFileSync('tar', ['-xzf', tarball, '-C', own, '--strip-components=1']);
   const manifest = JSON.parse(readFileSync(join(own, 'package.json'), 'utf8'));
   for (const name of [...Object.keys(manifest.dependencies), ...packages]) {
     const link = join(folder, 'node_modules', name);
@@ -26,6 +25,18 @@ export function installPacked(packages: readonly string[]): string {
     linkPrograms(name, join(folder, 'node_modules/.bin'));
   }
   return folder;
+}
+
+let tarball: string | undefined;
+
+/** Takes npm two seconds, so it is done once for all tests of a process. Returns the path. */
+function pack(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tapedeck-pack-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const args = ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder];
+  execFileSync('npm', args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
+  const [name = ''] = readdirSync(folder);
+  return join(folder, name);
 }
 
 /** As npm does it. */

@@ -9,6 +9,7 @@ import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { eachFrame } from '../../../src/store/read/frames.ts';
 import { eachSession, findSession } from '../../../src/store/read/sessions.ts';
 import { rowsOf } from '../../support/filter-rows.ts';
+import { scale } from '../../support/scale.ts';
 import { ROOT, tempStore } from '../../support/tapedeck.ts';
 import { importText } from '../../support/text-recording.ts';
 
@@ -181,9 +182,9 @@ test('SQL selects the frames for which a filter holds in memory, of random sessi
         store.close();
       },
     ),
-    { numRuns: 60 },
+    { numRuns: scale(60, 15) },
   );
-  expect(selected).toBeGreaterThan(1000);
+  expect(selected).toBeGreaterThan(scale(1000));
 });
 
 test('SQL selects the same as memory of real recordings, by HTTP too', async () => {
@@ -196,7 +197,7 @@ test('SQL selects the same as memory of real recordings, by HTTP too', async () 
       const { bySql, inMemory } = bothWays(store, text);
       expect(bySql, text).toEqual(inMemory);
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
   expect(bothWays(store, 'http=200 tool~/./ kind=result').bySql).not.toEqual([]);
   expect(bothWays(store, 'channel=sse').bySql).not.toEqual([]);

@@ -9,6 +9,7 @@ import {
 } from '../../../src/protocol/json/canonical.ts';
 import { skipSpace, skipValue, typeAt } from '../../../src/protocol/json/read.ts';
 import { brokenJson, respelled, sortedText, spacedJson } from '../../support/json-text.ts';
+import { scale } from '../../support/scale.ts';
 
 function textOf(source: string | Buffer, filter: Filter = KEEP_ALL): Buffer | string {
   const bytes = Buffer.from(source);
@@ -26,7 +27,7 @@ test('what JSON.parse reads is written as JSON.stringify writes it, with its mem
     fc.property(spacedJson, (source) => {
       expect(plain(source)).toBe(sortedText(JSON.parse(source)));
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 
@@ -35,7 +36,7 @@ test('a value spelled in another way has the same text', () => {
     fc.property(fc.jsonValue({ maxDepth: 4 }), fc.infiniteStream(fc.nat()), (value, chance) => {
       expect(plain(respelled(value, chance))).toBe(plain(JSON.stringify(value)));
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 
@@ -63,7 +64,7 @@ test('broken JSON is refused or has a text, and never throws', () => {
       const isValue = skipValue(bytes, skipSpace(bytes, 0)) >= 0;
       expect(textOf(source) === 'not-json').toBe(!isValue);
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 
@@ -117,7 +118,7 @@ test('every double is written as ECMAScript writes it', () => {
       expect(canonicalNumber(JSON.stringify(number))).toBe(JSON.stringify(number));
       expect(canonicalNumber(number.toExponential())).toBe(JSON.stringify(number));
     }),
-    { numRuns: 1000 },
+    { numRuns: scale(1000) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Followed, followInto, jsonPathText, parseJsonPath } from '../../../src/protocol/json/path.ts';
 import { readIgnoreRules } from '../../../src/replay/match/ignore.ts';
+import { scale } from '../../support/scale.ts';
 
 /** Whether the path ends at these steps, or before. */
 function leadsTo(path: string, steps: readonly (string | number)[]): boolean {
@@ -63,7 +64,7 @@ test('every path that is written for steps leads to them and to nothing beside t
       expect(leadsTo(path, steps.slice(0, -1))).toBe(false);
       expect(leadsTo(path, [...steps.slice(0, -1), other])).toBe(other === steps.at(-1));
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 

@@ -13,6 +13,7 @@ import {
   typeAt,
 } from '../../../src/protocol/json/read.ts';
 import { brokenJson, spacedJson } from '../../support/json-text.ts';
+import { scale } from '../../support/scale.ts';
 
 function spanOf(bytes: Buffer, start = 0): Span {
   return { start, end: skipValue(bytes, start), type: typeAt(bytes, start) };
@@ -66,7 +67,7 @@ test('a value is skipped to exactly its end, whatever follows it', () => {
       const end = start + Buffer.byteLength(text.trim());
       expect(skipValue(Buffer.from(text + rest), start)).toBe(end);
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -76,7 +77,7 @@ test('the visitors see the value that JSON.parse builds', () => {
       const bytes = Buffer.from(text);
       expect(builtFrom(bytes, spanOf(bytes, skipSpace(bytes, 0)))).toEqual(JSON.parse(text));
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -85,7 +86,7 @@ test('text that is nearly JSON is accepted exactly where JSON.parse accepts it',
     fc.property(brokenJson, (text) => {
       expect(isWholeValue(text)).toBe(isParsed(text));
     }),
-    { numRuns: 2000 },
+    { numRuns: scale(2000) },
   );
 });
 
@@ -98,7 +99,7 @@ test('any text is accepted exactly where JSON.parse accepts it', () => {
     fc.property(fc.oneof(jsonish, fc.string({ unit: 'binary' })), (text) => {
       expect(isWholeValue(text)).toBe(isParsed(text));
     }),
-    { numRuns: 3000 },
+    { numRuns: scale(3000) },
   );
 });
 

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { createConversation, messagesOf } from '../../../src/protocol/message/conversation.ts';
 import type { Channel, Frame } from '../../../src/protocol/wire/frame.ts';
 import { ERROR, frameOf, modernMeta } from '../../support/messages.ts';
+import { scale } from '../../support/scale.ts';
 
 const NO_FACTS = {
   era: null,
@@ -257,6 +258,6 @@ test('feeding the same frames again gives the same index and the same facts', ()
       expect(once.facts().unanswered).toBeGreaterThanOrEqual(0);
       expect(once.facts().unanswered).toBeLessThanOrEqual(once.facts().exchanges);
     }),
-    { numRuns: 200 },
+    { numRuns: scale(200) },
   );
 });

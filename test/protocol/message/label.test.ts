@@ -5,6 +5,7 @@ import { bodyText, labelOf } from '../../../src/protocol/message/label.ts';
 import { parseMessages } from '../../../src/protocol/message/message.ts';
 import { brokenJson } from '../../support/json-text.ts';
 import { bytesOf, frameOf, parseOne } from '../../support/messages.ts';
+import { scale } from '../../support/scale.ts';
 
 /** The label of a message that stands alone; a value gets its `jsonrpc` member. */
 function label(message: object | string, asked: string | null = null): string {
@@ -299,6 +300,6 @@ test('no message whatever makes a label or a body throw', () => {
         expect(typeof bodyText(message, bytes, n)).toBe('string');
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: scale(1000) },
   );
 });

@@ -12,6 +12,7 @@ import {
 import type { Frame } from '../../../src/protocol/wire/frame.ts';
 import { brokenJson } from '../../support/json-text.ts';
 import { bytesOf, ERROR, frameOf, httpFrameOf, parseOne } from '../../support/messages.ts';
+import { scale } from '../../support/scale.ts';
 
 test('a method with an id is a request', () => {
   expect(parseOne({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'echo' } })).toMatchObject({
@@ -318,7 +319,7 @@ test('no bytes whatever make the reader throw', () => {
         expect(['request', 'notification', 'result', 'error', 'invalid']).toContain(message.kind);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: scale(1000) },
   );
 });
 

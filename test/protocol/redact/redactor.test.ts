@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { PLAIN_PROFILE, type RedactionProfile, ruleIds } from '../../../src/protocol/redact/profile.ts';
 import { createRedactor, type Redactor } from '../../../src/protocol/redact/redactor.ts';
 import { SHAPE_RULES } from '../../../src/protocol/redact/shapes.ts';
+import { scale } from '../../support/scale.ts';
 import { FAKE_JWT, FAKE_KEY, FAKE_SECRETS } from '../../support/secrets.ts';
 
 const digest = (secret: string) => createHash('sha256').update(secret).digest('hex').slice(0, 12);
@@ -228,6 +229,6 @@ test('any JSON stays JSON, and any bytes are redacted once and for all', () => {
       expect(() => JSON.parse(text)).not.toThrow();
       expect(redact(text).text).toBe(text);
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });

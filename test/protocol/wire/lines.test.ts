@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Frame } from '../../../src/protocol/wire/frame.ts';
 import { createLineSplitter } from '../../../src/protocol/wire/lines.ts';
 import { cutAt, cutsOf, feedEveryWay, plainLine, splitLines } from '../../support/lines.ts';
+import { scale } from '../../support/scale.ts';
 
 const MB = 1024 * 1024;
 
@@ -323,7 +324,7 @@ test('payloads and line ends, joined, are the bytes that came in', () => {
       expect(joined).toBe(bytes.toString('latin1'));
       expect(lines).toEqual(splitLines([bytes]));
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 
@@ -336,7 +337,7 @@ test('the cut of the bytes does not show where the bound truncates', () => {
     fc.property(input, ([bytes, cuts, maxBytes]) => {
       expect(splitLines(cutAt(bytes, cuts), maxBytes)).toEqual(splitLines([bytes], maxBytes));
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 

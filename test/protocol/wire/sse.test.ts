@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSseSplitter, isMessageEvent, readSse, type SseBlock } from '../../../src/protocol/wire/sse.ts';
 import { cutAt, cutsOf } from '../../support/lines.ts';
+import { scale } from '../../support/scale.ts';
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -197,7 +198,7 @@ test('payloads, joined, are the bytes that came in', () => {
       const blocks = splitBlocks(cutAt(bytes, cuts));
       expect(blocks.map(({ payload }) => payload).join('')).toBe(bytes.toString('latin1'));
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -211,7 +212,7 @@ test('blocks are what the grammar of event streams says', () => {
       expect(blocks.slice(0, whole.length).map(({ payload }) => payload)).toEqual([...whole]);
       expect(blocks.length - whole.length).toBe(whole.join('').length < bytes.length ? 1 : 0);
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 
@@ -223,7 +224,7 @@ test('the cut of the bytes shows nowhere but between the CR and LF of an empty l
       expect(mendCuts(blocks)).toEqual(whole);
       if (!splitsCrLf(bytes, cuts)) expect(blocks).toEqual(whole);
     }),
-    { numRuns: 1000 },
+    { numRuns: scale(1000) },
   );
 });
 
@@ -233,7 +234,7 @@ test('the cut of the bytes does not show where the bound truncates', () => {
       fc.pre(!splitsCrLf(bytes, cuts));
       expect(splitBlocks(cutAt(bytes, cuts), maxBytes)).toEqual(splitBlocks([bytes], maxBytes));
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 
@@ -272,7 +273,7 @@ test('a block that outgrew the bound is told whole before it is given out, whate
       splitter.end();
       expect(Buffer.concat(whole).equals(bytes)).toBe(true);
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 
@@ -440,7 +441,7 @@ test('every byte around gaps is either in a block or counted as skipped', () => 
       const inBlocks = blocks.reduce((sum, { size }) => sum + size, 0);
       expect(inBlocks + skippedBytes()).toBe(script.filter((step) => step !== 'GAP').join('').length);
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -617,7 +618,7 @@ test('events, ids, data, retries and comments are those that a client reads from
       const retries = fields.flatMap(({ retry }) => (retry === null ? [] : [Number(retry)]));
       expect(retries.at(-1)).toBe(client.retry);
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 

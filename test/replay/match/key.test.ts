@@ -5,6 +5,7 @@ import { readIgnoreRules } from '../../../src/replay/match/ignore.ts';
 import { findParams, requestKey } from '../../../src/replay/match/key.ts';
 import { respelled, sortedText } from '../../support/json-text.ts';
 import { call, keyOf, smallArguments } from '../../support/replay.ts';
+import { scale } from '../../support/scale.ts';
 
 const IO = 'io.modelcontextprotocol/';
 
@@ -31,7 +32,7 @@ test('spelling and volatile metadata do not change the key of a request', () => 
       expect(live.params).toEqual(recorded.params);
       expect(live.digest).toEqual(keyOf('tools/call', { name: 't', arguments: args }).digest);
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -40,7 +41,7 @@ test('keys are equal exactly if the params are', () => {
     fc.property(smallArguments, smallArguments, (a, b) => {
       expect(call('t', a).digest.equals(call('t', b).digest)).toBe(sortedText(a) === sortedText(b));
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 

@@ -5,6 +5,7 @@ import type { Repeat } from '../../../src/replay/match/repeat.ts';
 import { createDigestTable } from '../../../src/replay/recording/columns.ts';
 import { createTopics } from '../../../src/replay/recording/topics.ts';
 import { call, keyOf, recordedCalls } from '../../support/replay.ts';
+import { scale } from '../../support/scale.ts';
 
 const TOOLS = ['a', 'b'];
 const some = fc.tuple(fc.constantFrom(...TOOLS), fc.nat(2));
@@ -48,7 +49,7 @@ test('each client gets the k-th answer for its k-th identical call, in whatever 
         }
       }
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -70,7 +71,7 @@ test('a miss has the one reason that is true', () => {
         expect(answer).toEqual(expected);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: scale(300) },
   );
 });
 
@@ -167,7 +168,7 @@ test('a call is read when a live one may be it, and no call of another tool for 
 });
 
 test('a recording of two hundred thousand calls takes a few bytes for each, and so does a client that has them all', () => {
-  const SIZE = 200_000;
+  const SIZE = scale(200_000, 50_000);
   const topics = createTopics();
   const topic = topics.add({ method: 'tools/call', target: 't' });
   const digestOf = (number: number) => {

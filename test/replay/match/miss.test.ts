@@ -16,6 +16,7 @@ import {
 } from '../../../src/replay/match/miss.ts';
 import { sortedText } from '../../support/json-text.ts';
 import { call, keyOf, recordedCalls, smallArguments, smallJson } from '../../support/replay.ts';
+import { scale } from '../../support/scale.ts';
 
 /** Makes the changes one after the other, as RFC 6902 says. */
 function applied(value: unknown, differences: readonly Difference[]): unknown {
@@ -84,7 +85,7 @@ test('the differences applied to the one give the other, and there are none exac
       expect(similarity === 1).toBe(areEqual);
       expect(similarity).toBeGreaterThanOrEqual(0);
     }),
-    { numRuns: 1000 },
+    { numRuns: scale(1000) },
   );
 });
 
@@ -108,7 +109,7 @@ test('the suggested options make the nearest call the same as the live one', () 
       );
       expect(call("to'ol", recorded, rules).digest).toEqual(call("to'ol", live, rules).digest);
     }),
-    { numRuns: 500 },
+    { numRuns: scale(500) },
   );
 });
 

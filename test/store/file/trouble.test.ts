@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openStore } from '../../../src/store/file/open.ts';
+import { scale } from '../../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -191,19 +192,21 @@ test('a full disk harms no traffic, is said once, and the loss is on the session
 
 test('a queue that is full drops and counts, and the traffic does not wait', async () => {
   const db = tempStore();
-  const lines = LINE.repeat(200_000);
+  const count = scale(200_000);
+  const lines = LINE.repeat(count);
   const stderr = await expectUnharmedTraffic(record(db, ['cat.js'], ['--max-queue', '100kb']), lines);
   expect(stderr).toBe('');
   const { frames, dropped } = await latestSession(db);
   expect(dropped).toBeGreaterThan(0);
-  expect(frames + dropped).toBe(400_000);
+  expect(frames + dropped).toBe(2 * count);
 });
 
 test('--strict waits for the store instead of dropping', async () => {
   const db = tempStore();
-  const lines = LINE.repeat(50_000);
+  const count = scale(50_000);
+  const lines = LINE.repeat(count);
   await expectUnharmedTraffic(record(db, ['cat.js'], ['--max-queue', '100kb', '--strict']), lines);
-  expect(await latestSession(db)).toMatchObject({ frames: 100_000, dropped: 0 });
+  expect(await latestSession(db)).toMatchObject({ frames: 2 * count, dropped: 0 });
 });
 
 test('--strict refuses to start a server whose traffic cannot be recorded', async () => {

@@ -7,6 +7,7 @@ import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { createSearchIndex } from '../../../src/store/keep/search-index.ts';
 import { forgetSessions, openSideFile, scrubSideFile } from '../../../src/store/keep/side-file.ts';
 import { eachFrame } from '../../../src/store/read/frames.ts';
+import { scale } from '../../support/scale.ts';
 import { tempStore } from '../../support/tapedeck.ts';
 import { importText } from '../../support/text-recording.ts';
 
@@ -111,7 +112,7 @@ test('the index never misses what reading all frames finds', { timeout: 60_000 }
         store.close();
       },
     ),
-    { numRuns: 25 },
+    { numRuns: scale(25, 6) },
   );
 });
 

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openStore } from '../../../src/store/file/open.ts';
 import { countInFiles, plantSessions, wordOf } from '../../support/planted.ts';
+import { scale } from '../../support/scale.ts';
 import {
   listSessions,
   type Run,
@@ -39,11 +40,12 @@ async function expectWhole(run: Run, megabytes: number): Promise<void> {
 test('a store within 5 MB that gets 20 MB stays within 7.5 MB, and its newest sessions are whole', async () => {
   const db = tempStore();
   const largest = watchSize(db);
-  for (let i = 0; i < 20; i += 1)
+  const count = scale(20, 10);
+  for (let i = 0; i < count; i += 1)
     await expectWhole(record(db, ['flood.js', '1'], ['--max-size', '5mb', '--name', `s${i}`]), 1);
   expect(largest()).toBeLessThan(7.5 * MB);
   const sessions = await listSessions(db);
-  expect(sessions.map(({ name }) => name)).toEqual(sessions.map((_, i) => `s${19 - i}`));
+  expect(sessions.map(({ name }) => name)).toEqual(sessions.map((_, i) => `s${count - 1 - i}`));
   expect(sessions.length).toBeGreaterThanOrEqual(2);
   for (const { frames, dropped } of sessions) expect([frames, dropped]).toEqual([1024, 0]);
   expect(statSync(db).size).toBeLessThanOrEqual(5 * MB);
@@ -52,12 +54,13 @@ test('a store within 5 MB that gets 20 MB stays within 7.5 MB, and its newest se
 test('several recorders keep one store within its limit together', async () => {
   const db = tempStore();
   const largest = watchSize(db);
-  const options = ['--max-size', '24mb'];
+  const rounds = scale(12, 6);
+  const options = ['--max-size', `${2 * rounds}mb`];
   const lanes = [0, 1, 2].map(async () => {
-    for (let i = 0; i < 12; i += 1) await expectWhole(record(db, ['flood.js', '1'], options), 1);
+    for (let i = 0; i < rounds; i += 1) await expectWhole(record(db, ['flood.js', '1'], options), 1);
   });
   await Promise.all(lanes);
-  expect(largest()).toBeLessThan(36 * MB);
+  expect(largest()).toBeLessThan(3 * rounds * MB);
   for (const { frames, dropped } of await listSessions(db)) expect([frames, dropped]).toEqual([1024, 0]);
 }, 120_000);
 

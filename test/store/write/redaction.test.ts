@@ -13,6 +13,7 @@ import {
   STOPPED,
   startRecording,
 } from '../../support/http-store.ts';
+import { scale } from '../../support/scale.ts';
 import { FAKE_KEY, FAKE_SECRETS, storeHolds } from '../../support/secrets.ts';
 import { fixture, record, showFrames, tapedeck, tempStore, until } from '../../support/tapedeck.ts';
 
@@ -80,7 +81,7 @@ test('however lines are cut into chunks, what is stored is the same, and no file
       expect(cut).toEqual(whole);
       expect(whole).toHaveLength(lines.length);
     }),
-    { numRuns: 60 },
+    { numRuns: scale(60, 15) },
   );
 });
 
@@ -166,7 +167,7 @@ test('however bodies and events are cut into pieces, no file has a secret', asyn
       await recording.close();
       recording.store.close();
     }),
-    { numRuns: 25 },
+    { numRuns: scale(25, 6) },
   );
 });
 
