@@ -1,8 +1,7 @@
 /** What commands that listen have in common. */
 import { TapedeckError } from '../errors.ts';
+import type { Listen } from '../net/listen.ts';
 import { isLoopback } from '../protocol/http/origin.ts';
-
-export type Listen = { host: string; port: number };
 
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 

@@ -5,7 +5,7 @@
 
 import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { findOriginProblem, type OriginRule } from '../../protocol/http/origin.ts';
+import type { AccessCheck } from '../../net/listen.ts';
 import type { HttpEndEvent, HttpEvent } from '../../protocol/wire/http-event.ts';
 import { now } from '../clock.ts';
 import { type MetadataPaths, relayAnswer } from './answer.ts';
@@ -24,7 +24,7 @@ export type ExchangeContext = {
   upstream: Upstream;
   /** What the proxy itself listens with. */
   scheme: 'http' | 'https';
-  originRule: OriginRule;
+  checkAccess: AccessCheck;
   hasEdits: boolean;
   metadataPaths: MetadataPaths;
   /** Connections on which no request can be trusted to be one. */
@@ -282,19 +282,12 @@ function reasonOf(error: Error): string {
 
 export type Refusal = { status: 400 | 403 | 502; reason: string };
 
-type Rules = { upstream: { origin: string }; originRule: OriginRule };
-
 /** Why a request is not forwarded, or null if it is. */
-function findRefusal(request: IncomingMessage, { upstream, originRule }: Rules): Refusal | null {
+function findRefusal(request: IncomingMessage, { upstream, checkAccess }: ExchangeContext): Refusal | null {
   const framing = findFramingProblem(request);
   if (framing !== null) return { status: 400, reason: `refused this request: ${framing}` };
-  const { host, origin } = request.headers;
-  const problem = findOriginProblem(host, origin, originRule);
-  if (problem !== null) {
-    const { header, value } = problem;
-    const help = `--allow-${header.toLowerCase()} allows it`;
-    return { status: 403, reason: `refused the ${header} ${JSON.stringify(value)}; ${help}` };
-  }
+  const problem = checkAccess(request.headers);
+  if (problem !== null) return { status: 403, reason: problem };
   if (originForm(request) !== null) return null;
   return { status: 403, reason: `refused this request target: only ${upstream.origin} is forwarded to` };
 }

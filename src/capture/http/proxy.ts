@@ -12,7 +12,7 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { isWildcard, withoutBrackets } from '../../protocol/http/origin.ts';
+import { createAccessCheck, type Listen, ownUrl, startListening } from '../../net/listen.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
 import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
@@ -20,7 +20,7 @@ import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
 export type HttpOptions = {
   /** Only its origin counts for forwarding: clients choose the path. */
   upstream: URL;
-  listen: { host: string; port: number };
+  listen: Listen;
   /** PEM texts, to listen with TLS. */
   tls: { cert: string | Buffer; key: string | Buffer } | null;
   /** Accepts any certificate of the upstream. */
@@ -61,14 +61,14 @@ export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
   server.on('checkContinue', relay.open);
   server.on('checkExpectation', relay.open);
   server.on('connect', refuseTunnel);
-  const address = await listening(server, listen);
+  const address = await startListening(server, listen);
 
   const cut = () => {
     relay.context.isCut = true;
     server.closeAllConnections();
   };
   return {
-    url: clientUrl(upstream, address, options.tls !== null),
+    url: ownUrl(address, options.tls === null ? 'http' : 'https', pathOf(upstream)),
     address,
     openExchanges: relay.openExchanges,
     failedEvents: relay.failedEvents,
@@ -112,7 +112,7 @@ function createRelay(options: HttpOptions) {
   const context: ExchangeContext = {
     upstream,
     scheme: tls === null ? 'http' : 'https',
-    originRule: { listenHost: listen.host, allowHosts, allowOrigins },
+    checkAccess: createAccessCheck({ listenHost: listen.host, allowHosts, allowOrigins }),
     hasEdits,
     metadataPaths: new Set(),
     doubtful: new WeakSet(),
@@ -154,28 +154,8 @@ function createRelay(options: HttpOptions) {
   };
 }
 
-function listening(server: Server, { host, port }: HttpOptions['listen']): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host: withoutBrackets(host), port }, () => {
-      server.off('error', reject);
-      // Out of file descriptors, say: that costs one connection, not all of them.
-      server.on('error', () => {});
-      resolve(server.address() as AddressInfo);
-    });
-  });
-}
-
-/** The upstream's URL with the proxy's origin. */
-function clientUrl(upstream: URL, { address, family, port }: AddressInfo, isTls: boolean): URL {
-  const url = new URL(upstream);
-  url.protocol = isTls ? 'https:' : 'http:';
-  url.username = '';
-  url.password = '';
-  if (family === 'IPv6') url.hostname = `[${isWildcard(address) ? '::1' : address}]`;
-  else url.hostname = isWildcard(address) ? '127.0.0.1' : address;
-  url.port = String(port);
-  return url;
+function pathOf({ pathname, search, hash }: URL): string {
+  return `${pathname}${search}${hash}`;
 }
 
 /** One fixed upstream: no tunnels to elsewhere. */

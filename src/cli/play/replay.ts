@@ -1,5 +1,6 @@
 import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
+import type { Listen } from '../../net/listen.ts';
 import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
 import { createMatching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
@@ -9,14 +10,7 @@ import { type Recording, readRecording } from '../../replay/recording/recording.
 import { createStdioMock } from '../../replay/serve/stdio.ts';
 import { type LiveTarget, openPlayback, type Playback } from '../../sources/playback.ts';
 import type { Source } from '../../sources/source.ts';
-import {
-  cannotListen,
-  type Listen,
-  onStopSignals,
-  readListen,
-  say,
-  warnBeyondLoopback,
-} from '../listening.ts';
+import { cannotListen, onStopSignals, readListen, say, warnBeyondLoopback } from '../listening.ts';
 import { DB_OPTION } from '../options.ts';
 import { isHttpUrl } from '../record/http-options.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';

@@ -14,7 +14,7 @@ export type OriginRule = {
   allowOrigins: readonly string[];
 };
 
-export type OriginProblem = { header: 'Host' | 'Origin'; value: string };
+type OriginProblem = { header: 'Host' | 'Origin'; value: string };
 
 /** Null if the request is fine. A request without `Host` or `Origin` comes from no browser, so it passes. */
 export function findOriginProblem(

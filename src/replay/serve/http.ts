@@ -1,22 +1,16 @@
 /** The mock server over HTTP: one recording, whatever its own transport was, for any number of clients. */
 
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
-import { remembering } from '../../protocol/bounded.ts';
 import {
-  findOriginProblem,
-  isWildcard,
-  type OriginProblem,
-  type OriginRule,
-  withoutBrackets,
-} from '../../protocol/http/origin.ts';
+  type AccessCheck,
+  createAccessCheck,
+  type Listen,
+  ownUrl,
+  startListening,
+} from '../../net/listen.ts';
+import { remembering } from '../../protocol/bounded.ts';
 import { FAULT, type HttpRefusal, methodNotAllowed, refuse, refuseInWords } from '../http/refusal.ts';
 import type { Mock } from '../mock.ts';
 import type { Recording } from '../recording/recording.ts';
@@ -29,7 +23,7 @@ import { createSseMock } from './sse.ts';
 type HttpMockOptions = {
   recording: Recording;
   mock: Mock;
-  listen: { host: string; port: number };
+  listen: Listen;
   allowHosts: readonly string[];
   allowOrigins: readonly string[];
 };
@@ -63,8 +57,7 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
   const endpoint = profile.isSse
     ? createSseEndpoint(recording, mock, profile)
     : createStreamableEndpoint(recording, mock, profile);
-  const rule = { listenHost: listen.host, allowHosts, allowOrigins };
-  const findProblem = createOriginCheck(rule);
+  const checkAccess = createAccessCheck({ listenHost: listen.host, allowHosts, allowOrigins });
   // An idle connection costs nothing, and one that is closed when its client uses it again a failed test.
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requestTimeout: 0, keepAliveTimeout: 0 });
   let isStopping = false;
@@ -76,11 +69,11 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
     response.on('error', ignore);
     request.on('error', ignore);
     response.on('close', onClose);
-    answer(request, response, endpoint, findProblem);
+    answer(request, response, endpoint, checkAccess);
   });
-  const address = await listening(server, listen);
+  const address = await startListening(server, listen);
   return {
-    url: new URL(profile.path, originOf(address)),
+    url: ownUrl(address, 'http', profile.path),
     address,
     async stop(graceMs = 0) {
       isStopping = true;
@@ -96,31 +89,17 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
 
 function ignore(): void {}
 
-type OriginCheck = (headers: IncomingHttpHeaders) => OriginProblem | null;
-
-/** What is no browser says the same with every request. */
-function createOriginCheck(rule: OriginRule): OriginCheck {
-  const problemOf = remembering((host) => findOriginProblem(host, undefined, rule));
-  return ({ host, origin }) =>
-    host === undefined || origin !== undefined ? findOriginProblem(host, origin, rule) : problemOf(host);
-}
-
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
   endpoint: Endpoint,
-  findProblem: OriginCheck,
+  checkAccess: AccessCheck,
 ): void {
   const { method = '', url = '', headers } = request;
-  const problem = findProblem(headers);
-  if (problem !== null) {
-    const { header, value } = problem;
-    const help = `--allow-${header.toLowerCase()} allows it`;
-    refuseInWords(response, FORBIDDEN, `refused the ${header} ${JSON.stringify(value)}; ${help}`);
-    return;
-  }
+  const problem = checkAccess(headers);
   const methods = endpoint.methodsAt(pathnameOf(url));
-  if (methods.length === 0) refuseInWords(response, NOT_FOUND, 'the recording has no MCP server here');
+  if (problem !== null) refuseInWords(response, FORBIDDEN, problem);
+  else if (methods.length === 0) refuseInWords(response, NOT_FOUND, 'the recording has no MCP server here');
   else if (!methods.includes(method)) refuse(response, methodNotAllowed(methods.join(', ')));
   else orFault(response, () => endpoint.serve(request, response));
 }
@@ -191,23 +170,6 @@ function takePost(
   const problem = findHeadProblem(request, mayAcceptAnything);
   if (problem !== null) take(problem);
   else readPost(request, response, (post) => orFault(response, () => take(post)));
-}
-
-function listening(server: Server, { host, port }: HttpMockOptions['listen']): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host: withoutBrackets(host), port }, () => {
-      server.off('error', reject);
-      // Out of file descriptors, say: that costs one connection, not all of them.
-      server.on('error', () => {});
-      resolve(server.address() as AddressInfo);
-    });
-  });
-}
-
-function originOf({ address, family, port }: AddressInfo): string {
-  if (family === 'IPv6') return `http://[${isWildcard(address) ? '::1' : address}]:${port}`;
-  return `http://${isWildcard(address) ? '127.0.0.1' : address}:${port}`;
 }
 
 const pathnameOf = remembering((url) =>
