@@ -1,4 +1,6 @@
-/** A live server as one who plays a client's part sees it, whatever the transport is. Types alone. */
+/** A live server, as seen by code that plays a client's part: the same for every transport. */
+
+import { sourceAt } from '../protocol/json/edit.ts';
 
 /** One message of the client, and what a transport has to know of it. */
 export type Outgoing = {
@@ -43,3 +45,9 @@ export type LiveEvents = {
 };
 
 export type Connect = (events: LiveEvents) => LiveServer;
+
+/** Tells the transport which protocol version this answer to `initialize` has settled; nothing where it names none. */
+export function settleVersion(server: LiveServer, answer: Buffer): void {
+  const version: unknown = JSON.parse(sourceAt(answer, ['result', 'protocolVersion']) ?? 'null');
+  if (typeof version === 'string') server.agreed(version);
+}

@@ -8,6 +8,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import { sourceAt, substitute } from '../../protocol/json/edit.ts';
 import type { Message, RequestMessage } from '../../protocol/message/message.ts';
+import { createPendingCalls } from '../../talk/pending.ts';
 import type { ReplayRefusal } from '../match/matching.ts';
 import { NO_RECORDED_ANSWER } from '../match/miss.ts';
 import type { Asker } from '../play/player.ts';
@@ -27,7 +28,6 @@ export type LiveCall = {
   /** False while the server is being started. */
   isSent: boolean;
   place: EpisodeSlot | null;
-  timer: NodeJS.Timeout | undefined;
 };
 
 export type LiveCallsOptions = {
@@ -77,8 +77,10 @@ const TOKEN = ['params', '_meta', 'progressToken'];
 export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
   const { now, timeoutMs } = options;
   const order = createEpisodeOrder(options.onEpisode);
-  /** By our ids, the one asked last at the end. */
-  const calls = new Map<string, LiveCall>();
+  const calls = createPendingCalls<LiveCall>(timeoutMs, (call) => {
+    options.onGivenUp(call);
+    fail(call, `nothing was heard of it for ${timeoutMs / 1000} s`);
+  });
   let onIdle = () => {};
 
   function begin(
@@ -94,35 +96,15 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
     ]);
     const messages: EpisodeMessage[] = [{ from: 'client', kind: 'request', at: now(), json: live }];
     const place = isListen(request) ? null : order.take();
-    const call: LiveCall = {
-      id,
-      request,
-      json,
-      missed,
-      asker,
-      messages,
-      isSent: false,
-      place,
-      timer: undefined,
-    };
-    calls.set(id, call);
-    refresh(call);
-    return call;
-  }
-
-  function refresh(call: LiveCall): void {
-    clearTimeout(call.timer);
+    const call: LiveCall = { id, request, json, missed, asker, messages, isSent: false, place };
     // A subscription is open for as long as its client wants.
-    if (isListen(call.request)) return;
-    call.timer = setTimeout(() => {
-      options.onGivenUp(call);
-      fail(call, `nothing was heard of it for ${timeoutMs / 1000} s`);
-    }, timeoutMs);
+    calls.add(id, call, !isListen(request));
+    return call;
   }
 
   function answer(call: LiveCall, message: Message, json: Buffer, status: number | null): void {
     call.messages.push({ from: 'server', kind: message.kind, at: now(), json });
-    forget(call);
+    calls.remove(call.id);
     call.asker.send(liveAnswer(call, json), null, true);
     const outcome = outcomeOfAnswer(message);
     const why = whyFailed(message, status);
@@ -140,16 +122,11 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
   }
 
   function leave(call: LiveCall, failure: Failure): void {
-    forget(call);
+    calls.remove(call.id);
     // A subscription ends without an answer wherever its client ends it.
     const isOver = isListen(call.request) && call.messages.length > 1;
     placeOf(call).fill(episodeOf(call, 'unanswered', isOver ? null : failure), true);
     idleIfOver();
-  }
-
-  function forget(call: LiveCall): void {
-    clearTimeout(call.timer);
-    calls.delete(call.id);
   }
 
   function placeOf({ place }: LiveCall): EpisodeSlot {
@@ -157,7 +134,7 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
   }
 
   function isIdle(): boolean {
-    return [...calls.values()].every(({ request }) => isListen(request));
+    return calls.all().every(({ request }) => isListen(request));
   }
 
   function idleIfOver(): void {
@@ -171,29 +148,31 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
       if (request !== undefined) request.at = now();
       call.isSent = true;
     },
-    get: (id) => calls.get(id),
-    last: () => [...calls.values()].findLast(({ request, isSent }) => isSent && !isListen(request)) ?? null,
+    get: calls.get,
+    last: () => calls.all().findLast(({ request, isSent }) => isSent && !isListen(request)) ?? null,
     find: (clientKey, asker) =>
-      [...calls.values()].findLast(
-        ({ request, asker: own }) => request.id.key === clientKey && (asker === undefined || own === asker),
-      ),
-    refresh,
+      calls
+        .all()
+        .findLast(
+          ({ request, asker: own }) => request.id.key === clientKey && (asker === undefined || own === asker),
+        ),
+    refresh: (call) => calls.restart(call.id),
     answer,
     fail,
     failAll(why) {
       order.doubt(why);
-      for (const call of [...calls.values()]) fail(call, why);
+      for (const call of calls.all()) fail(call, why);
     },
     leave,
     leaveAll(failure) {
-      for (const call of [...calls.values()]) leave(call, failure);
+      for (const call of calls.all()) leave(call, failure);
       order.flush();
     },
     addAside(messages) {
       order.take().fill({ topic: null, messages, outcome: 'ok', latencyMs: null, failure: null }, true);
     },
     confirm: order.confirm,
-    count: () => calls.size,
+    count: calls.count,
     async idle() {
       await new Promise<void>((resolve) => {
         onIdle = resolve;

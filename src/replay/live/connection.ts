@@ -7,8 +7,8 @@
 
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
 import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
-import type { Connect, LiveServer, Outgoing } from '../../talk/server.ts';
-import { outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
+import { type Connect, type LiveServer, type Outgoing, settleVersion } from '../../talk/server.ts';
+import { outgoingCancellation, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
 import { messageText } from '../recording/recording.ts';
 
 type LiveConnectionEvents = {
@@ -48,8 +48,6 @@ type Own = { resolve: (answer: Buffer) => void; reject: (error: Error) => void }
 const INITIALIZE = 'initialize';
 
 const INITIALIZED = 'notifications/initialized';
-
-const CANCELLED = 'notifications/cancelled';
 
 const SETTINGS = new Set(['logging/setLevel', 'resources/subscribe', 'resources/unsubscribe']);
 
@@ -109,15 +107,10 @@ export function createLiveConnection(
       const waiting = isAnswer(message) && message.id !== null ? own.get(message.id.text) : undefined;
       if (waiting !== undefined) waiting.resolve(json);
       else {
-        if (message.kind === 'result' && message.id.text === hello) agree(server, json);
+        if (message.kind === 'result' && message.id.text === hello) settleVersion(server, json);
         events.onMessage(message, json, status);
       }
     }
-  }
-
-  function agree(server: LiveServer, json: Buffer): void {
-    const version: unknown = JSON.parse(sourceAt(json, ['result', 'protocolVersion']) ?? 'null');
-    if (typeof version === 'string') server.agreed(version);
   }
 
   function failed(id: string, why: string): void {
@@ -141,7 +134,7 @@ export function createLiveConnection(
     const answer = await ask(one, substitute(hello, substitutions), INITIALIZE, null);
     const refusal = sourceAt(answer, ['error', 'message']);
     if (refusal !== undefined) throw new Error(`the live server has refused the handshake: ${refusal}`);
-    agree(one.server, answer);
+    settleVersion(one.server, answer);
     await one.server.send(outgoingNotification(initialized, INITIALIZED));
     for (const { message, json } of settings) {
       // Whatever it says to that: the client has its answer.
@@ -183,10 +176,7 @@ export function createLiveConnection(
     cancel(id, isModern) {
       if (opened === null) return;
       if (isModern && opened.server.abandon !== undefined) opened.server.abandon(id);
-      else {
-        const json = `{"jsonrpc":"2.0","method":"${CANCELLED}","params":{"requestId":${id}}}`;
-        send(outgoingNotification(Buffer.from(json), CANCELLED));
-      }
+      else send(outgoingCancellation(id));
     },
     state: () => (opened === null ? 'closed' : opened.hasShaken ? 'open, hands shaken' : 'open'),
     async close() {

@@ -7,6 +7,8 @@ import { paramHeadersIn, type Tools } from './recording.ts';
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 
+const CANCELLED = 'notifications/cancelled';
+
 const NOTHING = { id: null, method: null, target: null, mirrored: [], version: null };
 
 export function outgoingAnswer(json: Buffer): Outgoing {
@@ -28,9 +30,11 @@ export function outgoingRequest(
   return { json, kind: 'request', id, method, target, mirrored, version: versionIn(json) };
 }
 
-export function cancelling(id: string): Outgoing {
-  const json = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id},"reason":"timeout"}}`;
-  return outgoingNotification(Buffer.from(json), 'notifications/cancelled');
+/** Tells the server that nobody waits for the answer to this request any more. `id` is JSON text, as it was sent. */
+export function outgoingCancellation(id: string, reason?: string): Outgoing {
+  const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
+  const json = `{"jsonrpc":"2.0","method":"${CANCELLED}","params":{"requestId":${id}${why}}}`;
+  return outgoingNotification(Buffer.from(json), CANCELLED);
 }
 
 function mirroredIn(json: Buffer, tool: string, tools: Tools): [string, string][] {

@@ -4,6 +4,7 @@
  */
 
 import type { Place } from '../../protocol/message/correlate.ts';
+import { createPendingCalls } from '../../talk/pending.ts';
 import type { Answer } from '../match/compare.ts';
 import type { ScriptLine } from '../recording/script.ts';
 
@@ -79,43 +80,39 @@ export type Asking = {
   ended: Promise<Ended>;
 };
 
-type Asked = {
+type OpenRequests = {
   /** A new id. It is given up after the time that is allowed. */
   begin(method: string): Asking;
   end(id: string, how: Ended): void;
   endAll(why: string): void;
 };
 
-/** `onTimeout` is told of each that had no answer in time; `onEnd` of each, before `ended` settles. */
-export function createAsked(
+/** `onTimeout` is called with each that had no answer in time; `onEnd` with each, before `ended` settles. */
+export function createOpenRequests(
   timeoutMs: number,
   onTimeout: (id: string) => void,
   onEnd: (method: string, how: Ended) => void,
-): Asked {
-  const open = new Map<string, (how: Ended) => void>();
+): OpenRequests {
+  const open = createPendingCalls<(how: Ended) => void>(timeoutMs, (end, id) => {
+    end({ answer: null, why: `no answer within ${timeoutMs / 1000} s` });
+    onTimeout(id);
+  });
   let lastId = 0;
   return {
     begin(method) {
       lastId += 1;
       const id = String(lastId);
       const ended = new Promise<Ended>((resolve) => {
-        const end = (how: Ended) => {
-          clearTimeout(timer);
-          open.delete(id);
+        open.add(id, (how) => {
           onEnd(method, how);
           resolve(how);
-        };
-        const timer = setTimeout(() => {
-          end({ answer: null, why: `no answer within ${timeoutMs / 1000} s` });
-          onTimeout(id);
-        }, timeoutMs);
-        open.set(id, end);
+        });
       });
       return { id, method, startedAt: performance.now(), ended };
     },
-    end: (id, how) => open.get(id)?.(how),
+    end: (id, how) => open.remove(id)?.(how),
     endAll(why) {
-      for (const end of open.values()) end({ answer: null, why });
+      for (const end of open.removeAll()) end({ answer: null, why });
     },
   };
 }

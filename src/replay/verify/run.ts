@@ -7,7 +7,7 @@
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
-import type { Connect, PayloadAbout } from '../../talk/server.ts';
+import { type Connect, type PayloadAbout, settleVersion } from '../../talk/server.ts';
 import {
   type Answer,
   type AnswerKind,
@@ -16,7 +16,12 @@ import {
   type ResultRules,
 } from '../match/compare.ts';
 import type { IgnoreRules } from '../match/ignore.ts';
-import { cancelling, outgoingAnswer, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
+import {
+  outgoingAnswer,
+  outgoingCancellation,
+  outgoingNotification,
+  outgoingRequest,
+} from '../recording/outgoing.ts';
 import {
   collectTools,
   hasPlaceholder,
@@ -29,7 +34,7 @@ import { type Answers, createAnswers, createHandles } from './answers.ts';
 import { emptyCheck, type RequestCheck, whyOf } from './check.ts';
 import { createNotificationCheck } from './notifications.ts';
 import { compareTools, type ToolChange } from './offers.ts';
-import { type Asking, createAsked, type Ended, planOf } from './plan.ts';
+import { type Asking, createOpenRequests, type Ended, planOf } from './plan.ts';
 
 export type Verification = { checked: RequestCheck[]; tools: ToolChange[] };
 
@@ -79,7 +84,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
   let isPatient = true;
   let hasHeard = false;
   let closedWhy: string | null = null;
-  const open = createAsked(options.timeoutMs, (id) => void server.send(cancelling(id)), onEnded);
+  const open = createOpenRequests(options.timeoutMs, giveUp, onEnded);
   const server = connect({ onPayload, onFailed, onClosed });
   const news = createNotificationCheck(recording, plan.calls, {
     ignore: options.ignore,
@@ -112,11 +117,14 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     open.endAll(why);
   }
 
+  function giveUp(id: string): void {
+    void server.send(outgoingCancellation(id, 'timeout'));
+  }
+
   function onEnded(method: string, { answer }: Ended): void {
     if (answer === null) return;
     hasHeard = true;
-    const version: unknown = JSON.parse(sourceAt(answer.json, ['result', 'protocolVersion']) ?? 'null');
-    if (method === 'initialize' && typeof version === 'string') server.agreed(version);
+    if (method === 'initialize') settleVersion(server, answer.json);
   }
 
   /** A question of the server. */
