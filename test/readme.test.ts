@@ -1,19 +1,42 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** README and docs against the code: what they must name is named, and what they name is there. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
+import type { CommandModule } from 'yargs';
+import yargs from 'yargs';
 import { COMMANDS } from '../src/cli/commands.ts';
+import { CONFIG_OPTIONS } from '../src/cli/config/location.ts';
 import { HTTP_OPTIONS } from '../src/cli/record/http-options.ts';
 import { RECORD_OPTIONS } from '../src/cli/record/options.ts';
 import { CLIENTS } from '../src/clients/clients.ts';
 import { FIELD_NAMES } from '../src/inspect/filter/fields.ts';
 import { openStore } from '../src/store/file/open.ts';
-import { BIN, ROOT, start, tapedeck, tempStore } from './support/tapedeck.ts';
+import {
+  anchorsOf,
+  type Block,
+  blocksOf,
+  linksOf,
+  PAGES,
+  sectionOf,
+  textOf,
+  writtenCommands,
+} from './support/documents.ts';
+import { ROOT, tempStore } from './support/tapedeck.ts';
 
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
-const STORE = README.slice(README.indexOf('## The store, for your own SQL'));
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-test('the README documents every column of every table and view', () => {
+test('the README can be read in ten minutes', () => {
+  expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(351);
+});
+
+test('every page of docs begins with a title and a paragraph, and the README leads to it', () => {
+  for (const page of PAGES.filter((name) => name.startsWith('docs/'))) {
+    expect(textOf(page), page).toMatch(/^# \S.*\n\n[A-Z`][^\n]{40}/);
+    expect(linksOf('README.md').map((link) => link.split('#')[0])).toContain(page);
+  }
+});
+
+test('the store’s page documents every column of every table and view', () => {
   const store = openStore(tempStore());
   const names = store
     .prepare<[], string>(
@@ -21,8 +44,9 @@ test('the README documents every column of every table and view', () => {
     )
     .pluck()
     .all();
+  const lines = textOf('docs/store.md').split('\n');
   for (const name of names) {
-    const row = STORE.split('\n').find((line) => line.startsWith(`| \`${name}\` |`)) ?? '';
+    const row = lines.find((line) => line.startsWith(`| \`${name}\` |`)) ?? '';
     for (const { name: column } of store.pragma(`table_info(${name})`) as { name: string }[]) {
       expect(row, `${name}.${column}`).toContain(`\`${column}\``);
     }
@@ -30,90 +54,108 @@ test('the README documents every column of every table and view', () => {
   store.close();
 });
 
-test('the SQL of the README runs', () => {
+test('the SQL of the store’s page runs', () => {
   const store = openStore(tempStore());
-  const [, sql = ''] = /```sql\n(.*?)```/s.exec(README) ?? [];
-  const statements = sql.split(';').filter((statement) => statement.trim() !== '');
+  const sql = blocksOf('docs/store.md').filter(({ language }) => language === 'sql');
+  const statements = sql.flatMap(({ text }) => text.split(';')).filter((text) => text.trim() !== '');
   expect(statements).toHaveLength(2);
   for (const statement of statements) expect(store.prepare(statement).all()).toEqual([]);
   store.close();
 });
 
-test('the README names every option of record and every dependency', () => {
+test('every option of record, and every dependency, is explained', () => {
+  const options = textOf('docs/options.md');
   for (const option of Object.keys({ ...RECORD_OPTIONS, ...HTTP_OPTIONS }))
-    expect(README).toContain(`\`--${option}`);
-  expect(README).toContain('| `--wrapped` |');
+    expect(options).toContain(`\`--${option}`);
+  expect(options).toContain('| `--wrapped` |');
   for (const dependency of Object.keys(manifest.dependencies))
-    expect(README).toContain(`| \`${dependency}\` |`);
+    expect(textOf('README.md')).toContain(`| \`${dependency}\` |`);
 });
 
-test('the README explains every field of the filter language', () => {
-  const [, section = ''] = /### Filter\n(.*?)\n###/s.exec(README) ?? [];
-  const named = section.split('\n').flatMap((line) => /^\| (`[^|]*)\|/.exec(line)?.[1]?.match(/\w+/g) ?? []);
+test('every field of the filter language is explained', () => {
+  const rows = sectionOf('docs/filter.md', '## Fields').split('\n');
+  const named = rows.flatMap((line) => /^\| (`[^|]*)\|/.exec(line)?.[1]?.match(/\w+/g) ?? []);
   expect(named.toSorted()).toEqual([...FIELD_NAMES].toSorted());
 });
 
-test('the README has a row for every client', () => {
+test('every client has a row', () => {
+  const lines = textOf('docs/wrap.md').split('\n');
   for (const { id, sections } of CLIENTS) {
-    const row = README.split('\n').find((line) => line.startsWith(`| \`${id}\` |`));
+    const row = lines.find((line) => line.startsWith(`| \`${id}\` |`));
     expect(row, id).toContain(`\`${sections[0]?.join('.')}\``);
   }
 });
 
-test('the README has a row for every command', () => {
+test('every command has a row', () => {
   for (const name of [...Object.keys(COMMANDS), 'completion'])
-    expect(README).toMatch(new RegExp(`^\\| \`tapedeck ${name}\\b[^|]*\` \\| \\w`, 'm'));
+    expect(textOf('README.md')).toMatch(new RegExp(`^\\| \`tapedeck ${name}\\b[^|]*\` \\| \\w`, 'm'));
 });
 
-test('every link within the README leads to a heading', () => {
-  const anchors = [...README.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\w\s-]/g, '')
-      .replaceAll(' ', '-'),
-  );
-  const links = [...README.matchAll(/\]\(#([^)]*)\)/g)].map(([, link = '']) => link);
-  expect(links.length).toBeGreaterThan(20);
-  for (const link of links) expect(anchors).toContain(link);
+test('every room has a row in the architecture, and every file that the docs name is there', () => {
+  const folders = readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map(({ parentPath }) => normalize(parentPath).slice(ROOT.length + 1));
+  const rows = sectionOf('docs/architecture.md', '## The rooms').matchAll(/^\| `(src[\w/]*)` \|/gm);
+  expect([...rows].map(([, room]) => room).toSorted()).toEqual([...new Set(folders)].toSorted());
+  for (const page of PAGES)
+    for (const [, path = ''] of textOf(page).matchAll(/`((?:src|test|recordings|examples)\/[\w./-]*)`/g))
+      expect(existsSync(join(ROOT, path)), `${page} names ${path}`).toBe(true);
 });
 
-const RECORDINGS = ['everything-stdio', 'everything-http', 'modern-http'];
-
-/** The commands about the recordings of this folder, each with what the README shows of its output. */
-function shownCommands(): [command: string, shown: string][] {
-  const commands = [...README.matchAll(/^```\n(\$ .*?)```$/gms)].flatMap(([, block = '']) =>
-    block.split(/^\$ /m).slice(1),
-  );
-  const split = commands.map((text): [string, string] => {
-    const [command = '', ...shown] = text.split('\n');
-    return [command, shown.join('\n').trimEnd()];
-  });
-  return split.filter(
-    ([command]) => !command.includes('<Tab>') && /(?:everything|modern)-|forty-two|--rules/.test(command),
-  );
-}
-
-/** A line `…` stands for any lines; ids of sessions are new in each store. */
-function patternOf(shown: string): RegExp {
-  const lines = shown.split('\n').map((line) => (line === '…' ? line : escaped(line)));
-  const text = lines.join('\n').replaceAll(/(?<=^|\n)…(?:\n|$)/g, '(?:.*\n)*?');
-  return new RegExp(`^${text.replaceAll(/\b[0-9a-f]{12}\b/g, '[0-9a-f]{12}')}\\s*$`);
-}
-
-function escaped(text: string): string {
-  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-}
-
-test('what the README shows of the recordings is what the commands print', async () => {
-  const db = tempStore();
-  for (const name of RECORDINGS)
-    await tapedeck(['import', join(ROOT, 'recordings', `${name}.ndjson`), '--db', db]).ended;
-  const commands = shownCommands();
-  expect(commands.length).toBeGreaterThan(8);
-  for (const [command, shown] of commands) {
-    const program = `tapedeck() { '${process.execPath}' '${BIN}' "$@"; }; ${command}`;
-    const env = { TAPEDECK_DB: db, TZ: 'UTC', COLUMNS: '120' };
-    const { stdout, stderr } = await start('sh', ['-c', program], { cwd: ROOT, env }).ended;
-    expect(stdout.toString() + stderr, command).toMatch(patternOf(shown));
+test('every link leads to a file that is there, and to a heading that it has', () => {
+  const links = PAGES.flatMap((page) => linksOf(page).map((link) => ({ page, link })));
+  expect(links.length).toBeGreaterThan(50);
+  for (const { page, link } of links) {
+    const [file = '', anchor] = link.split('#');
+    const target = file === '' ? page : normalize(join(dirname(page), file));
+    expect(existsSync(join(ROOT, target)), `${page} links to ${link}`).toBe(true);
+    if (anchor !== undefined) expect(anchorsOf(target), `${page} links to ${link}`).toContain(anchor);
   }
+});
+
+/** Options that a command has, each with its short form. */
+async function optionsOf(name: string): Promise<ReadonlySet<string>> {
+  const load = COMMANDS[name] as () => Promise<unknown>;
+  const { builder } = (await load()) as CommandModule;
+  const parser = yargs().options(CONFIG_OPTIONS);
+  if (typeof builder === 'function') builder(parser);
+  const { key, alias } = (
+    parser as unknown as { getOptions(): Record<'key' | 'alias', object> }
+  ).getOptions();
+  const names = [...Object.keys(key), ...Object.values(alias).flat(), 'help', 'h', 'version', 'v'];
+  return new Set(names.map((one) => (one.length === 1 ? `-${one}` : `--${one}`)));
+}
+
+/** What behind `--` belongs to a server, and text in quotes, has no options of ours. */
+function ownOptions(commandLine: string): string[] {
+  const [own = ''] = commandLine.replaceAll(/'[^']*'|"[^"]*"/g, "''").split(/ -- |\s[|>]/);
+  return [...own.matchAll(/(?<=\s)--?[a-z][\w-]*/g)].map(([option]) => option);
+}
+
+test('every command line that is written anywhere has a command and options that there are', async () => {
+  const lines = PAGES.flatMap((page) => writtenCommands(page).map((line) => ({ page, line })));
+  const own = lines.flatMap(({ page, line }) => {
+    const [, name, rest] = /(?:^|\| |\bxargs .*|= )tapedeck ([a-z]+)\b(.*)/.exec(line) ?? [];
+    return name === undefined ? [] : [{ page, line, name, rest: rest ?? '' }];
+  });
+  expect(own.length).toBeGreaterThan(80);
+  for (const { page, line, name, rest } of own) {
+    if (name === 'completion') continue;
+    expect(Object.keys(COMMANDS), `${page}: ${line}`).toContain(name);
+    const options = await optionsOf(name);
+    for (const option of ownOptions(rest)) expect(options, `${page}: ${line}`).toContain(option);
+  }
+});
+
+test('every npm script that is named is there', () => {
+  for (const page of PAGES)
+    for (const [, name = ''] of textOf(page).matchAll(/npm run ([\w:-]+)/g))
+      expect(Object.keys(manifest.scripts), page).toContain(name);
+});
+
+test('the example of the README is a part of the one of the test kit, which is typed in types.test.ts', () => {
+  const [[short], [long]] = ['README.md', 'docs/test-kit.md'].map((page) =>
+    blocksOf(page).filter(({ language }) => language === 'ts'),
+  ) as [Block[], Block[]];
+  expect(long?.text).toContain(short?.text ?? 'missing');
 });

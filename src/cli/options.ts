@@ -43,7 +43,7 @@ export const DRY_RUN_OPTION = {
 
 export const FILTER_OPTION = {
   type: 'string',
-  describe: "Only what this filter holds for, such as 'tool=search dur>1s'. See the README, “Filter”",
+  describe: "Only what this filter holds for, such as 'tool=search dur>1s'. See docs/filter.md",
   requiresArg: true,
   coerce: (filter: string | string[]) => (Array.isArray(filter) ? filter.at(-1) : filter),
 } as const;

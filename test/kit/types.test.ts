@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { blocksOf } from '../support/documents.ts';
 import { installPacked } from '../support/stranger.ts';
 import { ROOT, start } from '../support/tapedeck.ts';
 
@@ -119,10 +120,9 @@ test('the kit can be required from CommonJS', async () => {
   expect(stdout.toString()).toBe('function');
 });
 
-test('the examples of the README are typed', async () => {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-  const [, section = ''] = /\n### Test kit\n(.*?)\n### /s.exec(readme) ?? [];
-  const [withVitest, without] = [...section.matchAll(/```ts\n(.*?)```/gs)].map(([, code = '']) => code);
+test('the examples of the test kit’s page are typed', async () => {
+  const examples = blocksOf('docs/test-kit.md').filter(({ language }) => language === 'ts');
+  const [withVitest, without] = examples.map(({ text }) => text);
   const folder = installPacked(['vitest', '@types/node', '@modelcontextprotocol/sdk']);
   mkdirSync(join(folder, 'weather'));
   const warmest = 'export function warmest(client: object, cities: readonly string[]): Promise<string>;';

@@ -1,6 +1,6 @@
 /**
- * The filter language, the same in every command: terms joined by a space (and), `or`, `not` and parentheses. README.md,
- * "Filter", is its manual. Here its text becomes a tree; `filter-sql.ts` and `filter-plain.ts` ask the tree.
+ * The filter language, the same in every command: terms joined by a space (and), `or`, `not` and parentheses. docs/filter.md
+ * is its manual. Here its text becomes a tree, which `sql.ts` turns into SQL.
  *
  *   any  = all { "or" all }
  *   all  = one { ["and"] one }

@@ -1,6 +1,6 @@
 /**
  * The store's schema. `frame` (with `frame_part`) is the truth; `message` is an index derived from it, which
- * `tapedeck reindex` rebuilds. People query this with SQL: README.md documents every table and view.
+ * `tapedeck reindex` rebuilds. People query this with SQL: docs/store.md documents every table and view.
  *
  * Times are microseconds since the Unix epoch. `session` in the other tables is `session.number`.
  */

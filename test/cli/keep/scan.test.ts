@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { blocksOf } from '../../support/documents.ts';
 import { startServer } from '../../support/http.ts';
 import { recordUrl } from '../../support/http-record.ts';
 import { FAKE_KEY, FAKE_SECRETS } from '../../support/secrets.ts';
@@ -110,9 +111,8 @@ test('a file that is not there is refused', async () => {
   ]);
 });
 
-test('the pre-commit hook of the README refuses a commit with a secret, and lets one without pass', async () => {
-  const [, hook = ''] =
-    /```sh\n(#!\/bin\/sh\n.*?)```/s.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [];
+test('the pre-commit hook of the docs refuses a commit with a secret, and lets one without pass', async () => {
+  const hook = blocksOf('docs/secrets.md').find(({ text }) => text.startsWith('#!/bin/sh'))?.text ?? '';
   expect(hook).toContain('tapedeck scan');
   const folder = tempFolder();
   const bin = join(folder, 'bin');
