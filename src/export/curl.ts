@@ -2,17 +2,13 @@
 
 import { isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../errors.ts';
+import type { HeaderFields } from '../protocol/http/headers.ts';
 import { messagesOf } from '../protocol/message/conversation.ts';
 import { labelOf } from '../protocol/message/label.ts';
 import { escapeText } from '../protocol/text.ts';
 import type { Store } from '../store/file/open.ts';
 import type { BareFrame } from '../store/read/frames.ts';
-import {
-  eachHttpExchange,
-  type HeaderFields,
-  type HttpExchangeRow,
-  prepareBodies,
-} from '../store/read/http.ts';
+import { eachHttpExchange, type HttpExchangeRow, prepareBodies } from '../store/read/http.ts';
 import type { SessionRow } from '../store/read/sessions.ts';
 import type { WriteOptions } from './format.ts';
 import { upstreamUrl } from './parts.ts';

@@ -5,21 +5,16 @@
 
 import { isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../errors.ts';
+import { fieldOf, type HeaderFields } from '../protocol/http/headers.ts';
 import { messagesOf } from '../protocol/message/conversation.ts';
 import { formatIsoTime } from '../protocol/text.ts';
 import { readSse } from '../protocol/wire/sse.ts';
 import type { Store } from '../store/file/open.ts';
 import type { BareFrame } from '../store/read/frames.ts';
-import {
-  type Bodies,
-  eachHttpExchange,
-  type HeaderFields,
-  type HttpExchangeRow,
-  prepareBodies,
-} from '../store/read/http.ts';
+import { type Bodies, eachHttpExchange, type HttpExchangeRow, prepareBodies } from '../store/read/http.ts';
 import { type SessionRow, sessionDetails } from '../store/read/sessions.ts';
 import type { WriteOptions } from './format.ts';
-import { headerOf, upstreamUrl } from './parts.ts';
+import { upstreamUrl } from './parts.ts';
 
 export function* writeHar(
   store: Store,
@@ -89,7 +84,7 @@ function eventOf(frame: BareFrame): object {
 function requestOf({ target }: SessionRow, exchange: HttpExchangeRow, body: readonly BareFrame[]): object {
   const url = upstreamUrl(target, exchange.path);
   const headers = exchange.requestHeaders;
-  const mimeType = headerOf(headers, 'content-type') ?? '';
+  const mimeType = fieldOf(headers, 'content-type') ?? '';
   return {
     method: exchange.method,
     url: url.href,
@@ -125,10 +120,10 @@ function responseOf(exchange: HttpExchangeRow, body: readonly BareFrame[]): obje
     headers: headers.map(headerJson),
     content: {
       size: bytes.length,
-      mimeType: headerOf(headers, 'content-type') ?? '',
+      mimeType: fieldOf(headers, 'content-type') ?? '',
       ...(bytes.length === 0 ? {} : text),
     },
-    redirectURL: headerOf(headers, 'location') ?? '',
+    redirectURL: fieldOf(headers, 'location') ?? '',
     headersSize: -1,
     bodySize: exchange.responseBytes,
   };

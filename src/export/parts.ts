@@ -6,7 +6,6 @@ import { bodyText } from '../protocol/message/label.ts';
 import type { Message } from '../protocol/message/message.ts';
 import type { Store } from '../store/file/open.ts';
 import { prepareFramesAfter } from '../store/read/frames.ts';
-import type { HeaderFields } from '../store/read/http.ts';
 
 /** The params, result or error of the first message of a frame that is meant, as it was written. */
 export type BodyOf = (seq: number, isMeant: (message: Message, n: number) => boolean) => Buffer | null;
@@ -54,9 +53,4 @@ export function upstreamUrl(target: string, path: string): URL {
   const { origin } = new URL(target);
   // `OPTIONS *` asks for no path.
   return new URL(path.startsWith('/') ? origin + path : origin);
-}
-
-/** The first value of a header. */
-export function headerOf(headers: HeaderFields, lowerName: string): string | undefined {
-  return headers.find(([name]) => name.toLowerCase() === lowerName)?.[1];
 }

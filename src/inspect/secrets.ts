@@ -1,5 +1,6 @@
 /** Secrets in what is recorded: where each stands and which rule finds it, never the secret itself. */
 
+import type { HeaderFields } from '../protocol/http/headers.ts';
 import { pointerAt } from '../protocol/json/read.ts';
 import { redactArgv } from '../protocol/redact/argv.ts';
 import type { Edit } from '../protocol/redact/edits.ts';
@@ -7,7 +8,7 @@ import type { Redactor } from '../protocol/redact/redactor.ts';
 import { readSse } from '../protocol/wire/sse.ts';
 import type { Store } from '../store/file/open.ts';
 import { type BareFrame, eachBareFrame } from '../store/read/frames.ts';
-import { eachHttpExchange, type HeaderFields, type HttpExchangeRow, originalOf } from '../store/read/http.ts';
+import { eachHttpExchange, type HttpExchangeRow, originalOf } from '../store/read/http.ts';
 import { type SessionRow, sessionDetails } from '../store/read/sessions.ts';
 
 /** `place`: a JSON Pointer, or in words; `''` for all of it. */

@@ -8,7 +8,8 @@
 import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps, Agent as TlsAgent } from 'node:https';
 import { setTimeout } from 'node:timers';
-import { headerText } from '../protocol/http/headers.ts';
+import { EVENTS_TYPE, JSON_TYPE, mediaType } from '../protocol/http/headers.ts';
+import { headerText } from '../protocol/http/mirrored-headers.ts';
 import { parseMessages } from '../protocol/message/message.ts';
 import { createSseSplitter, isMessageEvent, readSse, type SseFields } from '../protocol/wire/sse.ts';
 import type { Connect, LiveEvents, LiveServer, Outgoing } from './server.ts';
@@ -67,8 +68,8 @@ function createClient(url: URL, extra: Headers, events: LiveEvents): LiveServer 
   async function post(message: Outgoing): Promise<void> {
     const { json, id, method, target, mirrored, version: own } = message;
     const headers: Headers = {
-      'Content-Type': 'application/json',
-      Accept: 'application/json, text/event-stream',
+      'Content-Type': JSON_TYPE,
+      Accept: `${JSON_TYPE}, ${EVENTS_TYPE}`,
     };
     if (own !== null) {
       headers['MCP-Protocol-Version'] = own;
@@ -127,13 +128,13 @@ function createClient(url: URL, extra: Headers, events: LiveEvents): LiveServer 
     if (eventId === null || eventId === '') return fail('the stream has ended without an answer');
     await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
     if (isClosed) return;
-    const resumed = await exchange('GET', { Accept: 'text/event-stream', 'Last-Event-ID': eventId });
+    const resumed = await exchange('GET', { Accept: EVENTS_TYPE, 'Last-Event-ID': eventId });
     await read(resumed, id, fail);
   }
 
   /** Servers may have none: they answer 405. */
   async function openStream(): Promise<void> {
-    const opened = exchange('GET', { Accept: 'text/event-stream' }).then(
+    const opened = exchange('GET', { Accept: EVENTS_TYPE }).then(
       (response) => void read(response, null, () => {}).catch(() => {}),
       () => {},
     );
@@ -191,7 +192,7 @@ const REDIRECT = 300;
 
 /** Settles with null where `url` gives no such stream. Rejects where the server cannot be reached. */
 async function connectSse(url: URL, exchanges: Exchanges, events: LiveEvents): Promise<LiveServer | null> {
-  const response = await exchanges.request(url, 'GET', { Accept: 'text/event-stream' });
+  const response = await exchanges.request(url, 'GET', { Accept: EVENTS_TYPE });
   if (response.statusCode !== OK || !isEventStream(response)) {
     response.destroy();
     return null;
@@ -219,7 +220,7 @@ async function connectSse(url: URL, exchanges: Exchanges, events: LiveEvents): P
   isInUse = true;
 
   async function post({ json, id }: Outgoing, target: URL): Promise<void> {
-    const headers: Record<string, string> = { 'Content-Type': 'application/json' };
+    const headers: Record<string, string> = { 'Content-Type': JSON_TYPE };
     if (version !== null) headers['MCP-Protocol-Version'] = version;
     try {
       const answer = await exchanges.request(target, 'POST', headers, json);
@@ -322,7 +323,7 @@ async function bodyOf(response: IncomingMessage): Promise<Buffer> {
 }
 
 function isEventStream({ headers }: IncomingMessage): boolean {
-  return (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() === 'text/event-stream';
+  return mediaType(headers['content-type']) === EVENTS_TYPE;
 }
 
 /** Settles when the stream has ended. Events that are not whole, or longer than any server's, are left out. */

@@ -3,6 +3,7 @@
  * names, order and duplicates; only the permitted edits change anything in it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { contentCoding, EVENTS_TYPE, fieldsOf, mediaType } from '../../protocol/http/headers.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { now } from '../clock.ts';
 import {
@@ -15,7 +16,7 @@ import {
   metadataUrl,
   type Origins,
 } from './edits.ts';
-import { pairs, type RelayedHeaders, relayHeaders } from './headers.ts';
+import { type RelayedHeaders, relayHeaders } from './headers.ts';
 
 type AnswerContext = {
   exchange: number;
@@ -101,7 +102,7 @@ function relayBody({ exchange, response, answer, show }: AnswerContext, edit: Bo
 }
 
 function endAnswer(response: ServerResponse, answer: IncomingMessage): void {
-  if (answer.rawTrailers.length > 0) response.addTrailers(pairs(answer.rawTrailers));
+  if (answer.rawTrailers.length > 0) response.addTrailers(fieldsOf(answer.rawTrailers));
   response.end();
 }
 
@@ -128,7 +129,7 @@ function relayMetadata(context: AnswerContext, headers: RelayedHeaders, origins:
   };
   const onEnd = () => {
     const original = Buffer.concat(chunks);
-    const bytes = editMetadata(original, contentCoding(answer), origins);
+    const bytes = editMetadata(original, codingOf(answer), origins);
     if (bytes === null) sendUnchanged();
     else {
       relayHead(context, withLength(headers, bytes.length));
@@ -165,12 +166,12 @@ function isMetadata({ request, answer, metadataPaths }: AnswerContext): boolean 
 
 function isEventStream({ request, answer }: AnswerContext): boolean {
   if (request.method !== 'GET' || answer.statusCode !== 200) return false;
-  const isStream = /^text\/event-stream\s*(?:;|$)/i.test(answer.headers['content-type'] ?? '');
-  return isStream && contentCoding(answer) === 'identity';
+  const { headers } = answer;
+  return mediaType(headers['content-type']) === EVENTS_TYPE && codingOf(answer) === 'identity';
 }
 
-function contentCoding({ headers }: IncomingMessage): string {
-  return headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+function codingOf({ headers }: IncomingMessage): string {
+  return contentCoding(headers['content-encoding']);
 }
 
 function remember(paths: MetadataPaths, challenge: string): void {

@@ -6,6 +6,7 @@
 import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AccessCheck } from '../../net/listen.ts';
+import { fieldsOf } from '../../protocol/http/headers.ts';
 import type { HttpEndEvent, HttpEvent } from '../../protocol/wire/http-event.ts';
 import { now } from '../clock.ts';
 import { type MetadataPaths, relayAnswer } from './answer.ts';
@@ -14,7 +15,6 @@ import {
   findFramingProblem,
   isBodyless,
   isBodyUnexpected,
-  pairs,
   type RelayedHeaders,
   relayHeaders,
 } from './headers.ts';
@@ -97,7 +97,7 @@ export class Exchange implements UpstreamListener {
     if (!hasBody(request)) return;
     // Before the pipe that httpxy is about to lay, which ends `proxied` at the same event.
     request.once('end', () => {
-      if (request.rawTrailers.length > 0) proxied.addTrailers(pairs(request.rawTrailers));
+      if (request.rawTrailers.length > 0) proxied.addTrailers(fieldsOf(request.rawTrailers));
     });
     // After it, so that bytes are on their way before they are shown.
     proxied.once('pipe', () => this.#showBody(proxied));
@@ -183,7 +183,7 @@ export class Exchange implements UpstreamListener {
     if (response.headersSent || this.#request.httpVersion === '1.0') return;
     if (statusCode === 100) response.writeContinue();
     else {
-      const fields = pairs(rawHeaders).map(([name, value]) => `${name}: ${value}\r\n`);
+      const fields = fieldsOf(rawHeaders).map(([name, value]) => `${name}: ${value}\r\n`);
       const head = `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${fields.join('')}\r\n`;
       response.socket?.write(head, 'latin1');
     }

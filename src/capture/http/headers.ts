@@ -6,6 +6,7 @@
  */
 
 import type { IncomingMessage } from 'node:http';
+import { countHeader } from '../../protocol/http/headers.ts';
 import type { HeaderEdit } from '../../protocol/wire/http-event.ts';
 
 /** What a header becomes; the same value means that it stays. */
@@ -33,7 +34,7 @@ const USUAL_CONNECTION = /^(?:keep-alive|close)?$/i;
 
 export function relayHeaders(raw: readonly string[], edit: EditHeader, framing: Framing): RelayedHeaders {
   const forwarded: string[] = [];
-  const hasChunks = framing === 'as-it-stands' && hasHeader(raw, 'transfer-encoding');
+  const hasChunks = framing === 'as-it-stands' && countHeader(raw, 'transfer-encoding') > 0;
   const named = namedInConnection(raw);
   let shown: string[] | undefined;
   let edits: HeaderEdit[] | undefined;
@@ -79,26 +80,6 @@ export function isBodyUnexpected({ method, headers }: IncomingMessage): boolean 
 /** Methods for which no length means no body to every reader. */
 export function isBodyless(method: string | undefined): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'DELETE' || method === 'OPTIONS';
-}
-
-function hasHeader(raw: readonly string[], lowerName: string): boolean {
-  return countHeader(raw, lowerName) > 0;
-}
-
-/** [name, value, name, value] as [[name, value], [name, value]]. */
-export function pairs(raw: readonly string[]): [string, string][] {
-  const result: [string, string][] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) result.push([raw[i] as string, raw[i + 1] as string]);
-  return result;
-}
-
-function countHeader(raw: readonly string[], lowerName: string): number {
-  let count = 0;
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string;
-    if (name.length === lowerName.length && name.toLowerCase() === lowerName) count += 1;
-  }
-  return count;
 }
 
 function namedInConnection(raw: readonly string[]): Set<string> | undefined {

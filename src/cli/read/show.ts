@@ -1,10 +1,11 @@
 import type { CommandModule } from 'yargs';
 import { conversationLines } from '../../inspect/view/conversation.ts';
-import { exchangeBlock, exchangeEnd, type HttpLook, valuesOf } from '../../inspect/view/http.ts';
+import { exchangeBlock, exchangeEnd, type HttpLook } from '../../inspect/view/http.ts';
 import { exchangeLine, frameLine } from '../../inspect/view/json.ts';
 import { sessionHeader } from '../../inspect/view/session.ts';
 import { lookOf } from '../../inspect/view/text.ts';
 import { eachHappening, selectedExchanges } from '../../inspect/view/timeline.ts';
+import { joinedFields } from '../../protocol/http/headers.ts';
 import { type Store, storePath } from '../../store/file/open.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { unansweredPlaces } from '../../store/read/exchanges.ts';
@@ -130,7 +131,11 @@ function* shownExchanges({ store, session, only }: Shown): Generator<HttpExchang
 
 function* header(store: Store, session: SessionRow): Generator<string> {
   const first = prepareHttpExchange(store, session.number)(1);
-  yield* sessionHeader(session, valuesOf(first?.requestHeaders ?? [], 'user-agent'), lookOf(process.stdout));
+  yield* sessionHeader(
+    session,
+    joinedFields(first?.requestHeaders ?? []).get('user-agent') ?? '',
+    lookOf(process.stdout),
+  );
 }
 
 function httpLook(session: SessionRow, isFull: boolean): HttpLook {

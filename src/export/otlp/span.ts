@@ -5,11 +5,12 @@
  */
 
 import { createHash } from 'node:crypto';
+import { fieldOf } from '../../protocol/http/headers.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { ExchangeRow, NotificationRow } from '../../store/read/exchanges.ts';
 import { type HttpExchangeRow, prepareHttpExchange } from '../../store/read/http.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
-import { type BodyOf, headerOf, isOf, memberOf, prepareBody, textOf } from '../parts.ts';
+import { type BodyOf, isOf, memberOf, prepareBody, textOf } from '../parts.ts';
 import {
   type Attribute,
   attributesOf,
@@ -153,12 +154,12 @@ function commonFacts(
 }
 
 function sessionId(http: HttpExchangeRow | undefined): string | undefined {
-  return headerOf(http?.requestHeaders ?? [], 'mcp-session-id');
+  return fieldOf(http?.requestHeaders ?? [], 'mcp-session-id');
 }
 
 /** The HTTP request's own context is not the message's. */
 function linksOf(http: HttpExchangeRow | undefined): Pick<Span, 'links'> {
-  const link = readTraceparent(headerOf(http?.requestHeaders ?? [], 'traceparent'));
+  const link = readTraceparent(fieldOf(http?.requestHeaders ?? [], 'traceparent'));
   return link === null ? {} : { links: [link] };
 }
 

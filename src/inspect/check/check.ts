@@ -4,6 +4,7 @@
  */
 
 import { createRecent } from '../../protocol/bounded.ts';
+import { joinedFields } from '../../protocol/http/headers.ts';
 import {
   type Conversation,
   createConversation,
@@ -233,18 +234,7 @@ function seenExchange(exchange: HttpExchangeRow): SeenExchange {
     method,
     status,
     responseBytes,
-    requestHeaders: joined(requestHeaders),
-    responseHeaders: joined(responseHeaders ?? []),
+    requestHeaders: joinedFields(requestHeaders),
+    responseHeaders: joinedFields(responseHeaders ?? []),
   };
-}
-
-/** Lines of one name are one list (RFC 9110, 5.3). */
-function joined(fields: readonly [name: string, value: string][]): Map<string, string> {
-  const headers = new Map<string, string>();
-  for (const [name, value] of fields) {
-    const key = name.toLowerCase();
-    const before = headers.get(key);
-    headers.set(key, before === undefined ? value : `${before}, ${value}`);
-  }
-  return headers;
 }

@@ -1,8 +1,8 @@
 /** HTTP exchanges for people: a line where one begins, its headers, and a line where it ends, if that says something. */
 
-import { mediaTypeOf } from '../../protocol/http/exchange.ts';
+import { EVENTS_TYPE, fieldOf, joinedFields, mediaType } from '../../protocol/http/headers.ts';
 import { escapeText } from '../../protocol/text.ts';
-import type { HeaderFields, HttpExchangeRow } from '../../store/read/http.ts';
+import type { HttpExchangeRow } from '../../store/read/http.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { dimBlock, INDENT, margin, noteLine, tagOf } from './block.ts';
 import { type Colors, clip, formatDuration, type Look, widthOf } from './text.ts';
@@ -67,25 +67,28 @@ export function* exchangeEnd(
 
 /** Whether an exchange looks like MCP's own. What it carried would tell for sure, but is not known where it begins. */
 export function looksLikeMcp(exchange: HttpExchangeRow, mcpPath: string): boolean {
-  const { method, path, status, requestHeaders, responseHeaders } = exchange;
+  const { method, path, status, requestHeaders } = exchange;
   if (method === 'OPTIONS' || (status !== null && (status < 200 || status > 299))) return false;
   return (
     path.split('?', 1)[0] === mcpPath ||
     status === 202 ||
-    mediaTypeOf(responseHeaders?.flat() ?? null) === 'text/event-stream' ||
-    valuesOf(requestHeaders, 'accept').includes('text/event-stream')
+    answerType(exchange) === EVENTS_TYPE ||
+    joinedFields(requestHeaders).get('accept')?.includes(EVENTS_TYPE) === true
   );
 }
 
-function statusText(
-  { status, responseHeaders, at, responseAt, endedAt }: HttpExchangeRow,
-  isOpen: boolean,
-): string {
+function statusText(exchange: HttpExchangeRow, isOpen: boolean): string {
+  const { status, at, responseAt, endedAt } = exchange;
   if (status === null || responseAt === null)
     return isOpen && endedAt === null ? 'no answer yet' : 'no answer';
-  const mediaType = mediaTypeOf(responseHeaders?.flat() ?? null);
+  const type = answerType(exchange);
   const took = formatDuration((responseAt - at) / 1000);
-  return `${status}${mediaType === '' ? '' : ` ${mediaType}`}  ${took}`;
+  return `${status}${type === '' ? '' : ` ${type}`}  ${took}`;
+}
+
+/** The media type of the answer; `''` where it has none. */
+function answerType({ responseHeaders }: HttpExchangeRow): string {
+  return mediaType(fieldOf(responseHeaders ?? [], 'content-type'));
 }
 
 function painterOf(colors: Colors, { status }: HttpExchangeRow): (text: string) => string {
@@ -99,13 +102,13 @@ function isFault({ closedBy, error }: HttpExchangeRow): boolean {
 }
 
 function endText(exchange: HttpExchangeRow, isConcluded: boolean): string {
-  const { method, at, endedAt, closedBy, error, responseHeaders } = exchange;
+  const { method, at, endedAt, closedBy, error } = exchange;
   const lasted = formatDuration(((endedAt ?? at) - at) / 1000);
   if (closedBy === 'client') return `the client closed it after ${lasted}`;
   const why = error === null ? '' : `: ${error}`;
   if (closedBy === 'proxy') return `tapedeck closed it after ${lasted}${why}`;
   if (error !== null) return `the server broke it off after ${lasted}${why}`;
-  const isStream = mediaTypeOf(responseHeaders?.flat() ?? null) === 'text/event-stream';
+  const isStream = answerType(exchange) === EVENTS_TYPE;
   return isStream && !(isConcluded && method === 'POST') ? `the server ended the stream after ${lasted}` : '';
 }
 
@@ -119,12 +122,4 @@ function* headerTexts(
   ] as const) {
     for (const [name, value] of fields) if (hasAll || TELLING.test(name)) yield `${mark} ${name}: ${value}`;
   }
-}
-
-/** All values of a header, joined; `''` where there is none. */
-export function valuesOf(fields: HeaderFields, lowerName: string): string {
-  return fields
-    .filter(([name]) => name.toLowerCase() === lowerName)
-    .map(([, value]) => value)
-    .join(', ');
 }

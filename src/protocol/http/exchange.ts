@@ -79,25 +79,6 @@ export function addEnd(exchange: HttpExchange, event: HttpEndEvent, lastSeq: num
   exchange.responseTrailers = event.rawTrailers;
 }
 
-/** The value of a header, `''` where there is none; the first of several. */
-export function headerOf(rawHeaders: readonly string[] | null, lowerName: string): string {
-  if (rawHeaders === null) return '';
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === lowerName.length && name.toLowerCase() === lowerName) return rawHeaders[i + 1] ?? '';
-  }
-  return '';
-}
-
-/** The media type of a head, in lower case, without parameters. */
-export function mediaTypeOf(rawHeaders: readonly string[] | null): string {
-  return (headerOf(rawHeaders, 'content-type').split(';')[0] ?? '').trim().toLowerCase();
-}
-
-export function contentCodingOf(rawHeaders: readonly string[] | null): string {
-  return headerOf(rawHeaders, 'content-encoding').trim().toLowerCase();
-}
-
 /**
  * Whether an HTTP body is meant to hold messages. People debug exactly the exchanges without MCP in them (OAuth, error
  * pages), so these bodies are recorded too, but nobody wants them reported as malformed messages.
@@ -112,7 +93,7 @@ const FOREIGN: ReadonlySet<InvalidReason> = new Set<InvalidReason>([
   'no-jsonrpc',
 ]);
 
-type RequestShape = { method: string; isMcpPath: boolean; mediaType: string };
+type RequestShape = { method: string; isMcpPath: boolean };
 
 /** A POST to the MCP server holds messages, whatever it looks like; elsewhere a body tells by its looks. */
 export function partOfRequest({ method, isMcpPath }: RequestShape, messages: readonly Message[]): FramePart {
@@ -130,11 +111,6 @@ export function partOfResponse(
 ): FramePart {
   const isAnswer = status === 200 && asked.some(({ kind }) => kind === 'request');
   return isAnswer || looksLikeMcp(messages()) ? 'body' : 'foreign-body';
-}
-
-/** JSON-RPC travels as `application/json` alone. */
-export function isJsonType(mediaType: string): boolean {
-  return mediaType === 'application/json';
 }
 
 export function looksLikeMcp(messages: readonly Message[]): boolean {

@@ -1,66 +1,76 @@
 /**
- * HTTP headers that repeat what a message's body says: how their values are written, and which arguments of a tool its
- * input schema wants repeated as `Mcp-Param-<name>`.
- * Specification: 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
+ * HTTP headers in their two forms: raw lists, as Node reads them off the wire (name, value, name, value …), and fields, as
+ * the store returns them. Both keep case, order and duplicates. Lookups take the name in lower case.
  */
 
-/** `path`: from the arguments to the value. */
-export type ParamHeader = { header: string; path: readonly string[] };
+import { remembering } from '../bounded.ts';
 
-const PREFIX = 'Mcp-Param-';
+/** `[[name, value], [name, value], …]` */
+export type HeaderFields = [name: string, value: string][];
 
-const ENCODED = /^=\?base64\?(.*)\?=$/;
+export const JSON_TYPE = 'application/json';
 
-const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+export const EVENTS_TYPE = 'text/event-stream';
 
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-
-const DECIMAL = /^-?\d+(?:\.\d+)?$/;
-
-/** Deeper than any schema. */
-const MAX_DEPTH = 100;
-
-/** A header's value for a text: in base64 what no header can hold. */
-export function headerText(text: string): string {
-  const isPlain = text === '' || (PLAIN.test(text) && !ENCODED.test(text));
-  return isPlain ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`;
+/** The value of a header in a raw list, the first of several; `''` where there is none. */
+export function headerOf(raw: readonly string[] | null, lowerName: string): string {
+  if (raw === null) return '';
+  for (let i = 0; i + 1 < raw.length; i += 2)
+    if (isNamed(raw[i] as string, lowerName)) return raw[i + 1] ?? '';
+  return '';
 }
 
-export function decodedHeader(value: string): string {
-  const base64 = ENCODED.exec(value)?.[1];
-  return base64 === undefined ? value : Buffer.from(base64, 'base64').toString();
+export function countHeader(raw: readonly string[], lowerName: string): number {
+  let count = 0;
+  for (let i = 0; i < raw.length; i += 2) if (isNamed(raw[i] as string, lowerName)) count += 1;
+  return count;
 }
 
-/** What an input schema wants repeated: `x-mcp-header` counts where a chain of `properties` leads to it. */
-export function paramHeadersOf(inputSchema: unknown, path: readonly string[] = []): ParamHeader[] {
-  if (path.length > MAX_DEPTH) return [];
-  const name = memberOf(inputSchema, 'x-mcp-header');
-  const own =
-    path.length > 0 && typeof name === 'string' && TOKEN.test(name) ? [{ header: PREFIX + name, path }] : [];
-  const properties = memberOf(inputSchema, 'properties');
-  if (typeof properties !== 'object' || properties === null) return own;
-  const inner = Object.entries(properties).flatMap(([key, value]) => paramHeadersOf(value, [...path, key]));
-  return [...own, ...inner];
+export function fieldsOf(raw: readonly string[]): HeaderFields {
+  const fields: HeaderFields = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) fields.push([raw[i] as string, raw[i + 1] as string]);
+  return fields;
 }
 
-/** What a header repeats of the arguments, as text; null for what is not repeated (nothing, null, no scalar). */
-export function paramText(args: unknown, { path }: ParamHeader): string | null {
-  let value = args;
-  for (const key of path) value = memberOf(value, key);
-  if (typeof value === 'number') {
-    const isExact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
-    return isExact ? String(value) : null;
+/** The value of a header, the first of several; undefined where there is none. */
+export function fieldOf(fields: HeaderFields, lowerName: string): string | undefined {
+  return fields.find(([name]) => isNamed(name, lowerName))?.[1];
+}
+
+/** By names in lower case. Several fields of one name are one list, with commas between (RFC 9110, 5.3). */
+export function joinedFields(fields: HeaderFields): Map<string, string> {
+  const joined = new Map<string, string>();
+  for (const [name, value] of fields) {
+    const key = name.toLowerCase();
+    const before = joined.get(key);
+    joined.set(key, before === undefined ? value : `${before}, ${value}`);
   }
-  return typeof value === 'string' || typeof value === 'boolean' ? String(value) : null;
+  return joined;
 }
 
-/** Numbers are compared as numbers: `42.0` is `42`. */
-export function saysSame(header: string, text: string): boolean {
-  const value = decodedHeader(header);
-  return value === text || (DECIMAL.test(value) && DECIMAL.test(text) && Number(value) === Number(text));
+/** The media type in the value of a `Content-Type`: in lower case, without parameters; `''` where there is none. */
+export function mediaType(contentType: string | undefined): string {
+  return contentType === undefined ? '' : readMediaType(contentType);
 }
 
-function memberOf(value: unknown, name: string): unknown {
-  const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, name);
-  return isThere ? (value as Record<string, unknown>)[name] : undefined;
+const readMediaType = remembering((contentType) => (contentType.split(';')[0] ?? '').trim().toLowerCase());
+
+/** The media type of a head. */
+export function mediaTypeOf(raw: readonly string[] | null): string {
+  return mediaType(headerOf(raw, 'content-type'));
+}
+
+/** The coding in the value of a `Content-Encoding`, in lower case: `gzip`; `identity` where there is none. */
+export function contentCoding(contentEncoding: string | undefined): string {
+  return contentEncoding?.trim().toLowerCase() || 'identity';
+}
+
+/** The content coding of a head. */
+export function contentCodingOf(raw: readonly string[] | null): string {
+  return contentCoding(headerOf(raw, 'content-encoding'));
+}
+
+/** Compares lengths first: most names differ in them. */
+function isNamed(name: string, lowerName: string): boolean {
+  return name.length === lowerName.length && name.toLowerCase() === lowerName;
 }

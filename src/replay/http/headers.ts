@@ -1,11 +1,14 @@
 /** Headers of the mock server: what a request's say, and an answer's as they were recorded. */
 import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http';
 import { remembering } from '../../protocol/bounded.ts';
-import type { HeaderFields, HttpHead } from '../../store/read/http.ts';
-
-export const JSON_TYPE = 'application/json';
-
-export const EVENTS_TYPE = 'text/event-stream';
+import {
+  EVENTS_TYPE,
+  fieldOf,
+  type HeaderFields,
+  JSON_TYPE,
+  mediaType,
+} from '../../protocol/http/headers.ts';
+import type { HttpHead } from '../../store/read/http.ts';
 
 /** Which forms of an answer a request takes. */
 export type AcceptedForms = { json: boolean; events: boolean };
@@ -29,20 +32,13 @@ function rangeOf(entry: string): string {
   return parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter)) ? '' : range;
 }
 
-/** The media type of a `Content-Type`, in lower case, without its parameters. */
-export function mediaTypeOf(contentType: string | undefined): string {
-  return contentType === undefined ? '' : typeIn(contentType);
-}
-
-const typeIn = remembering((contentType) => (contentType.split(';')[0] ?? '').trim().toLowerCase());
-
 /** The media type of the recorded answer. */
 export function recordedType(row: HttpHead | undefined): string {
   const headers = row?.responseHeaders ?? null;
   if (headers === null) return '';
   let type = types.get(headers);
   if (type === undefined) {
-    type = mediaTypeOf(headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1]);
+    type = mediaType(fieldOf(headers, 'content-type'));
     types.set(headers, type);
   }
   return type;
@@ -117,7 +113,7 @@ function liveValue(
   sessionId: string | null,
 ): string | null {
   if (lowerName === SESSION_ID) return sessionId;
-  if (lowerName === 'content-type') return mediaTypeOf(recorded) === type ? recorded : null;
+  if (lowerName === 'content-type') return mediaType(recorded) === type ? recorded : null;
   return NOT_REPLAYED.has(lowerName) ? null : recorded;
 }
 

@@ -4,7 +4,12 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { decodedHeader, type ParamHeader, paramText, saysSame } from '../../protocol/http/headers.ts';
+import {
+  decodedHeader,
+  type ParamHeader,
+  paramText,
+  saysSame,
+} from '../../protocol/http/mirrored-headers.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
 import type { NotificationMessage, RequestMessage } from '../../protocol/message/message.ts';
 import { HEADER_MISMATCH, type HttpRefusal } from './refusal.ts';

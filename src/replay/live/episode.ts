@@ -1,6 +1,7 @@
 /** What a live server answered in place of a recording: the unit that is added to it. */
 
 import type { HttpExchange } from '../../protocol/http/exchange.ts';
+import { EVENTS_TYPE, JSON_TYPE } from '../../protocol/http/headers.ts';
 import type { Outcome } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
 import type { Channel, Frame, FramePart } from '../../protocol/wire/frame.ts';
@@ -42,10 +43,6 @@ export type BlockForm = { type: 'stdio' } | { type: 'http'; path: string };
 const LINE_ENDS = new Set([0x0a, 0x0d]);
 
 const SPACE = 0x20;
-
-const JSON_TYPE = 'application/json';
-
-const EVENTS_TYPE = 'text/event-stream';
 
 const OK = { status: 200, statusText: 'OK' };
 

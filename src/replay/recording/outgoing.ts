@@ -1,6 +1,6 @@
 /** Recorded messages on their way to a live server: what a transport has to know of each. */
 
-import { paramText } from '../../protocol/http/headers.ts';
+import { paramText } from '../../protocol/http/mirrored-headers.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
 import type { Outgoing } from '../../talk/server.ts';
 import { paramHeadersIn, type Tools } from './recording.ts';

@@ -1,6 +1,6 @@
 /** A recorded session, opened to be replayed: its script, and the bytes of its messages. */
 
-import { type ParamHeader, paramHeadersOf } from '../../protocol/http/headers.ts';
+import { type ParamHeader, paramHeadersOf } from '../../protocol/http/mirrored-headers.ts';
 import { canonicalText } from '../../protocol/json/canonical.ts';
 import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
 import { eachElement, type Span, skipSpace, typeAt } from '../../protocol/json/read.ts';

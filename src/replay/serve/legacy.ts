@@ -3,8 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createClients } from '../../protocol/bounded.ts';
+import { EVENTS_TYPE } from '../../protocol/http/headers.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
-import { acceptedForms, answerHeaders, EVENTS_TYPE } from '../http/headers.ts';
+import { acceptedForms, answerHeaders } from '../http/headers.ts';
 import {
   type HttpRefusal,
   INVALID_REQUEST,

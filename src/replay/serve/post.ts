@@ -1,16 +1,10 @@
 /** A POST with messages in it: read, checked, and given to the client's player. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { EVENTS_TYPE, JSON_TYPE, mediaType } from '../../protocol/http/headers.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
 import { type Message, parseMessages } from '../../protocol/message/message.ts';
 import type { HttpHead } from '../../store/read/http.ts';
-import {
-  type AcceptedForms,
-  acceptedForms,
-  answerHeaders,
-  EVENTS_TYPE,
-  JSON_TYPE,
-  mediaTypeOf,
-} from '../http/headers.ts';
+import { type AcceptedForms, acceptedForms, answerHeaders } from '../http/headers.ts';
 import { type HttpRefusal, NOT_ACCEPTABLE, NOT_JSON, TOO_LARGE, UNSUPPORTED_TYPE } from '../http/refusal.ts';
 import { arrayOf } from '../play/batch.ts';
 import type { Asker, Player, Send } from '../play/player.ts';
@@ -40,7 +34,7 @@ export function findHeadProblem(
 ): HttpRefusal | null {
   const { json, events } = acceptedForms(headers);
   if (!json && !events && !mayAcceptAnything) return NOT_ACCEPTABLE;
-  if (mediaTypeOf(headers['content-type']) !== JSON_TYPE) return UNSUPPORTED_TYPE;
+  if (mediaType(headers['content-type']) !== JSON_TYPE) return UNSUPPORTED_TYPE;
   const coding = headers['content-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'identity') return UNSUPPORTED_TYPE;
   return Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES ? TOO_LARGE : null;

@@ -1,6 +1,8 @@
 /** What a recording tells about how its server spoke HTTP. For a stdio recording: what a server like it would do. */
+
+import { EVENTS_TYPE, fieldOf } from '../../protocol/http/headers.ts';
 import type { HttpHead } from '../../store/read/http.ts';
-import { EVENTS_TYPE, recordedType } from '../http/headers.ts';
+import { recordedType } from '../http/headers.ts';
 import type { Recording } from '../recording/recording.ts';
 import type { Step } from '../recording/script.ts';
 
@@ -67,9 +69,7 @@ export function cameUnasked({ httpExchange }: Recording, step: Step): boolean {
   if (step.httpExchange === null || step.isAnswer) return false;
   const row = httpExchange(step.httpExchange);
   // A stream that was resumed brings what belongs to a call.
-  return (
-    row?.method === 'GET' && !row.requestHeaders().some(([name]) => name.toLowerCase() === 'last-event-id')
-  );
+  return row?.method === 'GET' && fieldOf(row.requestHeaders(), 'last-event-id') === undefined;
 }
 
 function firstExchanges({ session, httpExchange }: Recording): HttpHead[] {

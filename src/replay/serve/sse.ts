@@ -5,7 +5,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { acceptedForms, answerHeaders, EVENTS_TYPE } from '../http/headers.ts';
+import { EVENTS_TYPE } from '../../protocol/http/headers.ts';
+import { acceptedForms, answerHeaders } from '../http/headers.ts';
 import { NO_STREAM_ACCEPTED, NOT_RPC, refuse, UNKNOWN_SESSION } from '../http/refusal.ts';
 import type { Mock, MockClient } from '../mock.ts';
 import { createBatch } from '../play/batch.ts';

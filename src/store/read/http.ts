@@ -1,14 +1,13 @@
 /** Reading the HTTP exchanges of a session. */
 
 import type { HttpExchange, SidedEdit } from '../../protocol/http/exchange.ts';
+import type { HeaderFields } from '../../protocol/http/headers.ts';
 import type { HttpClosing } from '../../protocol/message/correlate.ts';
 import type { HttpEndEvent } from '../../protocol/wire/http-event.ts';
 import type { Store } from '../file/open.ts';
 import { type BareFrame, type FrameSelection, prepareFramesAfter } from './frames.ts';
 
 /** In the order in which they stood. */
-export type HeaderFields = [name: string, value: string][];
-
 /** A row of `http_exchange`. Times in microseconds since the Unix epoch, headers with credentials masked. */
 export type HttpExchangeRow = {
   number: number;

@@ -8,14 +8,17 @@ import {
   addEnd,
   addResponse,
   beginExchange,
-  contentCodingOf,
   type HttpExchange,
-  headerOf,
-  isJsonType,
-  mediaTypeOf,
   partOfRequest,
   partOfResponse,
 } from '../../protocol/http/exchange.ts';
+import {
+  contentCodingOf,
+  EVENTS_TYPE,
+  headerOf,
+  JSON_TYPE,
+  mediaTypeOf,
+} from '../../protocol/http/headers.ts';
 import { createHttpSessions, type SessionChange } from '../../protocol/http/sessions.ts';
 import { type Message, parseMessages } from '../../protocol/message/message.ts';
 import type { Frame, FramePart, HttpChannel, HttpMark } from '../../protocol/wire/frame.ts';
@@ -140,7 +143,7 @@ export function createHttpIngest(options: HttpIngestOptions): HttpIngest {
         sessionId: headerOf(headers, 'mcp-session-id') || null,
         credentials: headerOf(headers, 'authorization') || null,
         protocolVersion: headerOf(headers, 'mcp-protocol-version') || null,
-        acceptsEvents: headerOf(headers, 'accept').includes('text/event-stream'),
+        acceptsEvents: headerOf(headers, 'accept').includes(EVENTS_TYPE),
       },
       messages,
     );
@@ -160,7 +163,7 @@ export function createHttpIngest(options: HttpIngestOptions): HttpIngest {
     const body = request.collect(contentCodingOf(row.requestHeaders));
     const messages = parseMessages(body.payload);
     const mediaType = mediaTypeOf(row.requestHeaders);
-    const part = partOfRequest({ method: row.method, isMcpPath: isMcpPath(row.path), mediaType }, messages);
+    const part = partOfRequest({ method: row.method, isMcpPath: isMcpPath(row.path) }, messages);
     if (part === 'body') exchange.asked = messages;
     const session = assign(exchange, part === 'body' ? messages : null);
     if (row.requestBytes > 0)
@@ -179,7 +182,7 @@ export function createHttpIngest(options: HttpIngestOptions): HttpIngest {
     assign(exchange, null).touch(row);
     const sessionId = headerOf(event.rawHeaders, 'mcp-session-id') || null;
     sessions.responded(exchange.id, { at: event.at, status: event.status, sessionId });
-    if (mediaTypeOf(event.rawHeaders) !== 'text/event-stream') return;
+    if (mediaTypeOf(event.rawHeaders) !== EVENTS_TYPE) return;
     exchange.stream = createEventStream({
       coding: contentCodingOf(event.rawHeaders),
       maxBytes: maxFrameBytes,
@@ -397,7 +400,7 @@ function bodyFrame(
 ): Frame {
   const marks: HttpMark[] = [];
   if (!isDecoded) marks.push('undecoded');
-  if (part === 'body' && !isJsonType(mediaType)) marks.push('wrong-type');
+  if (part === 'body' && mediaType !== JSON_TYPE) marks.push('wrong-type');
   if (!isComplete) marks.push('incomplete');
   const http = { exchange: row.number, marks, original, sha256 };
   return { channel, at, payload, lineEnd: '', size, truncated, part, http };

@@ -3,7 +3,7 @@
  * is on its way to the writer is bounded in bytes; beyond that, bodies and then whole exchanges are dropped and counted.
  */
 
-import { mediaTypeOf } from '../../protocol/http/exchange.ts';
+import { EVENTS_TYPE, mediaTypeOf } from '../../protocol/http/headers.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import type { SessionEnd } from '../file/columns.ts';
 import { appendNews, type HttpLoss, sizeOf } from './http-items.ts';
@@ -140,7 +140,7 @@ export class LostExchange {
   }
 
   add(event: HttpEvent): void {
-    if (event.type === 'response') this.#isStream = mediaTypeOf(event.rawHeaders) === 'text/event-stream';
+    if (event.type === 'response') this.#isStream = mediaTypeOf(event.rawHeaders) === EVENTS_TYPE;
     if (event.type !== 'request-body' && event.type !== 'response-body') return;
     this.bytes += event.bytes.length;
     const isRequest = event.type === 'request-body';

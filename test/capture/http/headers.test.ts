@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { pairs, relayHeaders } from '../../../src/capture/http/headers.ts';
+import { relayHeaders } from '../../../src/capture/http/headers.ts';
+import { fieldsOf } from '../../../src/protocol/http/headers.ts';
 
 const keep = (_name: string, value: string) => value;
 
@@ -52,7 +53,7 @@ test('an edit is forwarded, shown in place and told with its original', () => {
 });
 
 test('pairs are what Node wants trailers as', () => {
-  expect(pairs(['a', '1', 'B', '2'])).toEqual([
+  expect(fieldsOf(['a', '1', 'B', '2'])).toEqual([
     ['a', '1'],
     ['B', '2'],
   ]);

@@ -1,63 +1,54 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
-  decodedHeader,
-  headerText,
-  paramHeadersOf,
-  paramText,
-  saysSame,
+  contentCoding,
+  contentCodingOf,
+  countHeader,
+  fieldOf,
+  fieldsOf,
+  headerOf,
+  joinedFields,
+  mediaType,
+  mediaTypeOf,
 } from '../../../src/protocol/http/headers.ts';
 
-test('every text survives as a header value that HTTP can carry', () => {
-  const texts = fc.oneof(
-    fc.string({ unit: 'grapheme' }),
-    fc.constantFrom('=?base64?eA==?=', ' a', 'a ', '\n', 'ü'),
-  );
-  fc.assert(
-    fc.property(texts, (text) => {
-      expect(headerText(text)).toMatch(/^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/);
-      expect(decodedHeader(headerText(text))).toBe(text);
-    }),
-  );
+const RAW = [
+  'Accept',
+  'a',
+  'CONTENT-Type',
+  ' Text/HTML ; charset=utf-8',
+  'accept',
+  'b',
+  'Content-Encoding',
+  'GZip ',
+];
+
+test('finds the first header of a name, whatever its case', () => {
+  expect(headerOf(RAW, 'accept')).toBe('a');
+  expect(headerOf(RAW, 'a')).toBe('');
+  expect(headerOf(null, 'accept')).toBe('');
+  expect(countHeader(RAW, 'accept')).toBe(2);
+  expect(fieldOf(fieldsOf(RAW), 'accept')).toBe('a');
+  expect(fieldOf([], 'accept')).toBeUndefined();
 });
 
-const schema = {
-  type: 'object',
-  'x-mcp-header': 'Root',
-  properties: {
-    region: { type: 'string', 'x-mcp-header': 'Region' },
-    deep: { type: 'object', properties: { level: { type: 'integer', 'x-mcp-header': 'Level' } } },
-    bad: { type: 'string', 'x-mcp-header': 'no token' },
-    list: { type: 'array', items: { type: 'string', 'x-mcp-header': 'Item' } },
-    plain: { type: 'string' },
-  },
-};
-
-test('what a chain of properties leads to is repeated, as text', () => {
-  const headers = paramHeadersOf(schema);
-  expect(headers).toEqual([
-    { header: 'Mcp-Param-Region', path: ['region'] },
-    { header: 'Mcp-Param-Level', path: ['deep', 'level'] },
-  ]);
-  const texts = (args: unknown) => headers.map((one) => paramText(args, one));
-  expect(texts({ region: 'süd', deep: { level: 42 } })).toEqual(['süd', '42']);
-  expect(texts({ region: true, deep: { level: null } })).toEqual(['true', null]);
-  expect(texts({ region: {}, deep: 1 })).toEqual([null, null]);
-  expect(texts({ region: 2 ** 60, deep: { level: 1.5 } })).toEqual([null, '1.5']);
-  expect([null, 3, 'x', []].flatMap(texts)).toEqual(Array(8).fill(null));
+test('a raw list becomes fields, and fields of one name one list', () => {
+  expect(fieldsOf(RAW).flat()).toEqual(RAW);
+  expect(joinedFields(fieldsOf(RAW)).get('accept')).toBe('a, b');
 });
 
-test('numbers are compared as numbers, all else as text', () => {
-  expect([saysSame('42.0', '42'), saysSame('=?base64?NDI=?=', '42')]).toEqual([true, true]);
-  expect([saysSame('43', '42'), saysSame('0x2a', '42'), saysSame('TRUE', 'true')]).toEqual([
-    false,
-    false,
-    false,
-  ]);
+test.each([
+  [undefined, ''],
+  ['', ''],
+  ['application/json', 'application/json'],
+  ['Text/Event-Stream;charset=utf-8', 'text/event-stream'],
+])('the media type of %j is %j', (value, type) => {
+  expect(mediaType(value)).toBe(type);
 });
 
-test('a schema of any depth has an end', () => {
-  let deep: object = { 'x-mcp-header': 'Deep' };
-  for (let i = 0; i < 10_000; i += 1) deep = { properties: { a: deep } };
-  expect(paramHeadersOf(deep)).toEqual([]);
+test('a head without a content coding has the identity', () => {
+  expect(contentCodingOf(RAW)).toBe('gzip');
+  expect(contentCodingOf([])).toBe('identity');
+  expect(contentCoding(undefined)).toBe('identity');
+  expect(contentCoding(' ')).toBe('identity');
+  expect(mediaTypeOf(RAW)).toBe('text/html');
 });

@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  isJsonType,
-  looksLikeMcp,
-  partOfRequest,
-  partOfResponse,
-} from '../../../src/protocol/http/exchange.ts';
+import { looksLikeMcp, partOfRequest, partOfResponse } from '../../../src/protocol/http/exchange.ts';
+import { JSON_TYPE, mediaType } from '../../../src/protocol/http/headers.ts';
 import { parseMessages } from '../../../src/protocol/message/message.ts';
 
 const read = (text: string) => parseMessages(Buffer.from(text));
@@ -45,7 +41,7 @@ test('messages are known by what is of JSON-RPC in them', () => {
 });
 
 test('one media type alone is that of JSON-RPC', () => {
-  expect(isJsonType('application/json')).toBe(true);
+  expect(mediaType('application/json')).toBe(JSON_TYPE);
   for (const other of ['', 'text/json', 'application/json-rpc', 'text/event-stream'])
-    expect(isJsonType(other)).toBe(false);
+    expect(mediaType(other)).not.toBe(JSON_TYPE);
 });

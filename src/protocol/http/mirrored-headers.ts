@@ -1,0 +1,66 @@
+/**
+ * HTTP headers that repeat what a message's body says: how their values are written, and which arguments of a tool its
+ * input schema wants repeated as `Mcp-Param-<name>`.
+ * Specification: 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
+ */
+
+/** `path`: from the arguments to the value. */
+export type ParamHeader = { header: string; path: readonly string[] };
+
+const PREFIX = 'Mcp-Param-';
+
+const ENCODED = /^=\?base64\?(.*)\?=$/;
+
+const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+
+const DECIMAL = /^-?\d+(?:\.\d+)?$/;
+
+/** Deeper than any schema. */
+const MAX_DEPTH = 100;
+
+/** A header's value for a text: in base64 what no header can hold. */
+export function headerText(text: string): string {
+  const isPlain = text === '' || (PLAIN.test(text) && !ENCODED.test(text));
+  return isPlain ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`;
+}
+
+export function decodedHeader(value: string): string {
+  const base64 = ENCODED.exec(value)?.[1];
+  return base64 === undefined ? value : Buffer.from(base64, 'base64').toString();
+}
+
+/** What an input schema wants repeated: `x-mcp-header` counts where a chain of `properties` leads to it. */
+export function paramHeadersOf(inputSchema: unknown, path: readonly string[] = []): ParamHeader[] {
+  if (path.length > MAX_DEPTH) return [];
+  const name = memberOf(inputSchema, 'x-mcp-header');
+  const own =
+    path.length > 0 && typeof name === 'string' && TOKEN.test(name) ? [{ header: PREFIX + name, path }] : [];
+  const properties = memberOf(inputSchema, 'properties');
+  if (typeof properties !== 'object' || properties === null) return own;
+  const inner = Object.entries(properties).flatMap(([key, value]) => paramHeadersOf(value, [...path, key]));
+  return [...own, ...inner];
+}
+
+/** What a header repeats of the arguments, as text; null for what is not repeated (nothing, null, no scalar). */
+export function paramText(args: unknown, { path }: ParamHeader): string | null {
+  let value = args;
+  for (const key of path) value = memberOf(value, key);
+  if (typeof value === 'number') {
+    const isExact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
+    return isExact ? String(value) : null;
+  }
+  return typeof value === 'string' || typeof value === 'boolean' ? String(value) : null;
+}
+
+/** Numbers are compared as numbers: `42.0` is `42`. */
+export function saysSame(header: string, text: string): boolean {
+  const value = decodedHeader(header);
+  return value === text || (DECIMAL.test(value) && DECIMAL.test(text) && Number(value) === Number(text));
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, name);
+  return isThere ? (value as Record<string, unknown>)[name] : undefined;
+}
