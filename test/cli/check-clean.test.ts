@@ -7,8 +7,8 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CreateMessageRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
-import { recordUrl, startDualEra } from '../support/http-record.ts';
-import { EVERYTHING, startEverything } from '../support/servers.ts';
+import { recordUrl } from '../support/http-record.ts';
+import { EVERYTHING, startDualEra, startEverything } from '../support/servers.ts';
 import { BIN, tapedeck, tempStore, until } from '../support/tapedeck.ts';
 
 /** Everything that a client of 1.x can do with the official server, without a mistake. */

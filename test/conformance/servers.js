@@ -8,9 +8,9 @@ const resolve = createRequire(import.meta.url).resolve;
 const fixture = fileURLToPath(new URL('../fixtures/dual-era-server.js', import.meta.url));
 const loopbackOnly = new URL('./loopback-only.js', import.meta.url).href;
 
-export const servers = { 'dual-era': startDualEra, everything: startEverything };
+export const servers = { 'dual-era': startDualEraServer, everything: startEverything };
 
-async function startDualEra() {
+async function startDualEraServer() {
   const program = await startProgram([process.execPath, fixture], {
     isReady: (said) => said.includes('/mcp\n'),
   });

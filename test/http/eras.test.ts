@@ -1,7 +1,6 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { beforeEach, expect, test } from 'vitest';
 import {
-  type DualEra,
   exchangesOf,
   expectSameReindexed,
   expectWhole,
@@ -9,8 +8,8 @@ import {
   recordUrl,
   requestsOf,
   sessionsOf,
-  startDualEra,
 } from '../support/http-record.ts';
+import { type DualEra, startDualEra } from '../support/servers.ts';
 import { until } from '../support/tapedeck.ts';
 
 async function connect(url: URL, mode: 'legacy' | 'auto'): Promise<Client> {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { exchangesOf, expectWhole, recordUrl, sessionsOf, startDualEra } from '../support/http-record.ts';
-import { startEverything } from '../support/servers.ts';
+import { exchangesOf, expectWhole, recordUrl, sessionsOf } from '../support/http-record.ts';
+import { startDualEra, startEverything } from '../support/servers.ts';
 import { ROOT, start, tempFolder } from '../support/tapedeck.ts';
 
 const INSPECTOR = join(ROOT, 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');

@@ -11,8 +11,8 @@ import {
   type Recording,
   recordUrl,
   sessionsOf,
-  startDualEra,
 } from '../support/http-record.ts';
+import { startDualEra } from '../support/servers.ts';
 
 async function connect(url: URL): Promise<Client> {
   const client = new Client({ name: 'tester', version: '1.0.0' });

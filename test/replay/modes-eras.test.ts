@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { expect, test } from 'vitest';
-import { startDualEra } from '../support/http-record.ts';
 import { linesOf, listen } from '../support/modes.ts';
+import { startDualEra } from '../support/servers.ts';
 import { tapedeck, tempFolder } from '../support/tapedeck.ts';
 
 type Era = 'legacy' | 'auto';

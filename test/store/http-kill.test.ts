@@ -3,14 +3,14 @@ import { createGzip } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openSocket, startServer } from '../support/http.ts';
-import { type HttpRun, recordUrl, rowsOf, send, stop } from '../support/http-process.ts';
+import { postTo, query, type Recording, recordUrl } from '../support/http-record.ts';
 import { scale } from '../support/scale.ts';
 import { fixture, listSessions, showFrames, start, tempStore, until } from '../support/tapedeck.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}';
 const now = () => (performance.timeOrigin + performance.now()) * 1000;
 
-async function kill(run: HttpRun): Promise<number> {
+async function kill({ run }: Recording): Promise<number> {
   const at = now();
   run.child.kill('SIGKILL');
   await run.ended;
@@ -37,9 +37,9 @@ test('after kill -9 at any moment everything forwarded 100 ms before is stored a
   const kills = scale(12, 3);
   for (let i = 0; i < kills; i += 1) {
     const db = tempStore();
-    const run = await recordUrl(db, url);
+    const run = await recordUrl(`${url}/mcp`, { db });
     const received: { n: number; at: number }[] = [];
-    const answer = await send(run.port, CALL);
+    const answer = await postTo(run.url, CALL);
     answer.setEncoding('utf8');
     let text = '';
     answer.on('data', (more: string) => {
@@ -51,14 +51,14 @@ test('after kill -9 at any moment everything forwarded 100 ms before is stored a
       }
     });
     answer.on('error', () => {});
-    await until('a session is there', () => rowsOf(db, 'SELECT 1 FROM session').length === 1);
+    await until('a session is there', () => query(db, 'SELECT 1 FROM session').length === 1);
     const count = received.length + ((i + Math.random()) / kills) * 400;
     await until('some more events have passed', () => received.length > count);
     const killedAt = await kill(run);
     const due = received.filter(({ at }) => at < killedAt - 100_000).length;
     if (due > 0) killsWithSomethingDue += 1;
     expect(await listSessions(db)).toMatchObject([{ endReason: 'cut-off', endedAt: null }]);
-    const stored = rowsOf<{ text: string }>(
+    const stored = query<{ text: string }>(
       db,
       "SELECT CAST(payload AS TEXT) AS text FROM frame WHERE channel = 'sse' ORDER BY seq",
     ).map((row) => JSON.parse(row.text.slice(6)).n as number);
@@ -80,14 +80,14 @@ test('bodies and events that were still coming when tapedeck was killed are kept
       response.write(type === 'application/json' ? '{"half":' : 'data: 1\n\ndata: {"half');
     });
   });
-  const run = await recordUrl(db, url);
+  const run = await recordUrl(`${url}/mcp`, { db });
   const head = 'Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n';
   const clients = ['/mcp', '/events'].map((path) =>
-    openSocket(run.port, `POST ${path} HTTP/1.1\r\n${head}{"begin":`),
+    openSocket(Number(run.url.port), `POST ${path} HTTP/1.1\r\n${head}{"begin":`),
   );
   for (const client of clients) await client.until('"half');
   const unfinished = () =>
-    rowsOf<{ channel: string; http: number; text: string }>(
+    query<{ channel: string; http: number; text: string }>(
       db,
       'SELECT channel, http, CAST(bytes AS TEXT) AS text FROM unfinished ORDER BY channel, http, part',
     );
@@ -120,15 +120,15 @@ test('of a large body that comes without a pause, what has come is stored before
     response.on('drain', more);
     more();
   });
-  const run = await recordUrl(db, url);
-  const answer = await send(run.port, CALL);
+  const run = await recordUrl(`${url}/mcp`, { db });
+  const answer = await postTo(run.url, CALL);
   let received = 0;
   answer.on('data', (bytes: Buffer) => {
     received += bytes.length;
   });
   answer.on('error', () => {});
   const stored = () =>
-    rowsOf<{ size: number | null }>(db, 'SELECT sum(length(bytes)) AS size FROM unfinished')[0]?.size ?? 0;
+    query<{ size: number | null }>(db, 'SELECT sum(length(bytes)) AS size FROM unfinished')[0]?.size ?? 0;
   for (const megabytes of [1, 10]) {
     await until(`${megabytes} MB are stored`, () => stored() > megabytes * 1024 * 1024);
   }
@@ -147,17 +147,17 @@ test('the last event of a compressed stream that then stays quiet is stored', as
     gzip.write('data: {"jsonrpc":"2.0","method":"notifications/message"}\n\n');
     gzip.flush();
   });
-  const run = await recordUrl(db, url);
-  const answer = await send(run.port, CALL);
+  const run = await recordUrl(`${url}/mcp`, { db });
+  const answer = await postTo(run.url, CALL);
   answer.on('error', () => {}).resume();
   // Time makes a commit of its own every ten seconds: it must not need that.
   await until(
     'the event is stored',
-    () => rowsOf(db, "SELECT 1 FROM frame WHERE channel = 'sse'").length === 1,
+    () => query(db, "SELECT 1 FROM frame WHERE channel = 'sse'").length === 1,
     5000,
   );
   await kill(run);
-  expect(rowsOf(db, "SELECT flags FROM frame WHERE channel = 'sse'")).toEqual([{ flags: null }]);
+  expect(query(db, "SELECT flags FROM frame WHERE channel = 'sse'")).toEqual([{ flags: null }]);
 });
 
 test('an upstream that is killed in the middle of a stream is recorded as who closed it', async () => {
@@ -168,21 +168,21 @@ test('an upstream that is killed in the middle of a stream is recorded as who cl
   }).listen(0, '127.0.0.1', function () { console.log(this.address().port); });`;
   const server = start(process.execPath, ['-e', script]);
   await until('the server listens', () => /\d+\n/.test(server.stdout().toString()));
-  const run = await recordUrl(db, `http://127.0.0.1:${server.stdout().toString().trim()}`);
-  const answer = await send(run.port, CALL);
+  const run = await recordUrl(`http://127.0.0.1:${server.stdout().toString().trim()}/mcp`, { db });
+  const answer = await postTo(run.url, CALL);
   const broken = new Promise((resolve) => answer.once('error', resolve));
   answer.resume();
   await until(
     'the event is stored',
-    () => rowsOf(db, "SELECT 1 FROM frame WHERE channel = 'sse'").length === 1,
+    () => query(db, "SELECT 1 FROM frame WHERE channel = 'sse'").length === 1,
   );
   server.child.kill('SIGKILL');
   await broken;
-  expect(await stop(run)).toMatchObject({ code: 0 });
-  expect(rowsOf(db, 'SELECT closed_by, error FROM http_exchange')).toEqual([
+  await run.stop();
+  expect(query(db, 'SELECT closed_by, error FROM http_exchange')).toEqual([
     { closed_by: 'server', error: expect.any(String) },
   ]);
-  expect(rowsOf(db, "SELECT flags FROM frame WHERE channel = 'sse' ORDER BY seq")).toEqual([
+  expect(query(db, "SELECT flags FROM frame WHERE channel = 'sse' ORDER BY seq")).toEqual([
     { flags: null },
     { flags: expect.stringContaining('incomplete') },
   ]);
@@ -197,16 +197,16 @@ test('a client that is killed in the middle of a stream is recorded as who close
     response.write('data: {"jsonrpc":"2.0","method":"notifications/message"}\n\n');
     streams.push(response);
   });
-  const run = await recordUrl(db, url);
-  const script = `const request = require('node:http').request({ port: ${run.port}, path: '/mcp', method: 'POST', headers: { 'content-type': 'application/json' } });
+  const run = await recordUrl(`${url}/mcp`, { db });
+  const script = `const request = require('node:http').request({ port: ${run.url.port}, path: '/mcp', method: 'POST', headers: { 'content-type': 'application/json' } });
     request.on('response', (answer) => answer.once('data', () => console.log('here')).resume());
     request.end(${JSON.stringify(CALL)});`;
   const client = start(process.execPath, ['-e', script]);
   await until('the client has the event', () => client.stdout().includes('here'));
   client.child.kill('SIGKILL');
   await until('the server learns it', () => streams[0]?.destroyed === true);
-  expect(await stop(run)).toMatchObject({ code: 0 });
-  expect(rowsOf(db, 'SELECT closed_by, status FROM http_exchange')).toEqual([
+  await run.stop();
+  expect(query(db, 'SELECT closed_by, status FROM http_exchange')).toEqual([
     { closed_by: 'client', status: 200 },
   ]);
 });
@@ -218,21 +218,21 @@ test('streams that are cut when tapedeck stops are recorded to their end', async
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     response.write('data: {"jsonrpc":"2.0","method":"notifications/message"}\n\ndata: half');
   });
-  const run = await recordUrl(db, url, ['--grace', '0']);
-  for (let i = 0; i < 20; i += 1) (await send(run.port, CALL)).on('error', () => {}).resume();
+  const run = await recordUrl(`${url}/mcp`, { db, args: ['--grace', '0'] });
+  for (let i = 0; i < 20; i += 1) (await postTo(run.url, CALL)).on('error', () => {}).resume();
   await until(
     'the events are stored',
-    () => rowsOf(db, "SELECT 1 FROM frame WHERE channel = 'sse'").length === 20,
+    () => query(db, "SELECT 1 FROM frame WHERE channel = 'sse'").length === 20,
   );
-  expect(await stop(run)).toMatchObject({ code: 0 });
-  expect(rowsOf(db, 'SELECT closed_by, count(ended_at) AS n FROM http_exchange GROUP BY 1')).toEqual([
+  await run.stop();
+  expect(query(db, 'SELECT closed_by, count(ended_at) AS n FROM http_exchange GROUP BY 1')).toEqual([
     { closed_by: 'proxy', n: 20 },
   ]);
-  expect(rowsOf(db, "SELECT flags, count(*) AS n FROM frame WHERE channel = 'sse' GROUP BY 1")).toEqual([
+  expect(query(db, "SELECT flags, count(*) AS n FROM frame WHERE channel = 'sse' GROUP BY 1")).toEqual([
     { flags: null, n: 20 },
     { flags: 'incomplete', n: 20 },
   ]);
-  expect(rowsOf(db, 'SELECT 1 FROM unfinished')).toEqual([]);
+  expect(query(db, 'SELECT 1 FROM unfinished')).toEqual([]);
 });
 
 test('a lock that passes costs nothing: what waited is stored', async () => {
@@ -241,18 +241,18 @@ test('a lock that passes costs nothing: what waited is stored', async () => {
     request.resume();
     request.on('end', () => response.end('{"jsonrpc":"2.0","id":1,"result":{}}'));
   });
-  const run = await recordUrl(db, url);
-  (await send(run.port, CALL)).resume();
-  await until('the store is there', () => rowsOf(db, 'SELECT 1 FROM frame').length === 2);
+  const run = await recordUrl(`${url}/mcp`, { db });
+  (await postTo(run.url, CALL)).resume();
+  await until('the store is there', () => query(db, 'SELECT 1 FROM frame').length === 2);
   const lock = start(process.execPath, [fixture('hold-lock.js'), db]);
   await until('the store is locked', () => lock.stdout().includes('locked'));
   for (let i = 0; i < 100; i += 1) {
-    const answer = await send(run.port, CALL);
+    const answer = await postTo(run.url, CALL);
     answer.resume();
     await new Promise((resolve) => answer.once('end', resolve));
   }
   lock.child.stdin.end();
   await lock.ended;
-  expect(await stop(run)).toMatchObject({ code: 0 });
+  await run.stop();
   expect(await listSessions(db)).toMatchObject([{ frames: 202, dropped: 0, exchanges: 101, unanswered: 0 }]);
 });

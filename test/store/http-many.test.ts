@@ -3,7 +3,7 @@ import { Agent, type ServerResponse } from 'node:http';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openSocket, readBody, startServer } from '../support/http.ts';
-import { payloadIn, recordUrl, rowsOf, send, stop } from '../support/http-process.ts';
+import { payloadIn, postTo, query, recordUrl } from '../support/http-record.ts';
 import { scale } from '../support/scale.ts';
 import { listSessions, tempStore, until } from '../support/tapedeck.ts';
 
@@ -35,12 +35,12 @@ async function startStreams() {
 test('two hundred streams at once, with two thousand calls among them, are kept whole, in order and apart', async () => {
   const db = tempStore();
   const { url, streams } = await startStreams();
-  const run = await recordUrl(db, url);
+  const run = await recordUrl(`${url}/mcp`, { db });
   const received = new Map<string, string>();
   const count = { streams: scale(200), calls: scale(2000) };
   const numbers = Array.from({ length: count.streams }, (_, i) => i);
   const ends = numbers.map(async (n) => {
-    const answer = await send(run.port, listen(n));
+    const answer = await postTo(run.url, listen(n));
     answer.setEncoding('utf8');
     for await (const text of answer) received.set(`stream-${n}`, (received.get(`stream-${n}`) ?? '') + text);
   });
@@ -48,9 +48,13 @@ test('two hundred streams at once, with two thousand calls among them, are kept 
 
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   const calls = Array.from({ length: count.calls }, async (_, i) => {
-    const answer = await send(run.port, rpc({ id: i, method: 'tools/call', params: { name: `call-${i}` } }), {
-      agent,
-    });
+    const answer = await postTo(
+      run.url,
+      rpc({ id: i, method: 'tools/call', params: { name: `call-${i}` } }),
+      {
+        agent,
+      },
+    );
     expect(JSON.parse((await readBody(answer)).toString())).toMatchObject({
       id: i,
       result: { name: `call-${i}` },
@@ -65,7 +69,7 @@ test('two hundred streams at once, with two thousand calls among them, are kept 
   agent.destroy();
   for (const stream of streams.values()) stream.end();
   await Promise.all(ends);
-  expect(await stop(run)).toMatchObject({ code: 0 });
+  await run.stop();
 
   const store = new Database(db, { readonly: true });
   const pairs = store
@@ -112,8 +116,8 @@ for (const [option, isCut] of [
       response.write(back.subarray(0, 100_000));
       goOn = () => void response.end(back.subarray(100_000));
     });
-    const run = await recordUrl(db, url, [...option, '--no-redact']);
-    const answer = await send(run.port, sent);
+    const run = await recordUrl(`${url}/mcp`, { db, args: [...option, '--no-redact'] });
+    const answer = await postTo(run.url, sent);
     expect(answer.headers['x-size']).toBe(String(sent.length));
     const chunks: Buffer[] = [];
     for await (const chunk of answer) {
@@ -121,14 +125,14 @@ for (const [option, isCut] of [
       if (chunks.push(chunk as Buffer) === 1) goOn();
     }
     expect(Buffer.concat(chunks).equals(back)).toBe(true);
-    expect(await stop(run)).toMatchObject({ code: 0 });
+    await run.stop();
     const kept = isCut ? 1024 * 1024 : sent.length;
     for (const [channel, whole] of [
       ['request', sent],
       ['response', back],
     ] as const) {
       expect(payloadIn(db, `channel = '${channel}'`).equals(whole.subarray(0, kept))).toBe(true);
-      expect(rowsOf(db, `SELECT size, sha256, flags FROM frame WHERE channel = '${channel}'`)).toMatchObject([
+      expect(query(db, `SELECT size, sha256, flags FROM frame WHERE channel = '${channel}'`)).toMatchObject([
         {
           size: whole.length,
           sha256: isCut ? sha256(whole) : null,
@@ -136,7 +140,7 @@ for (const [option, isCut] of [
         },
       ]);
     }
-    expect(rowsOf(db, 'SELECT * FROM unfinished LIMIT 1')).toEqual([]);
+    expect(query(db, 'SELECT * FROM unfinished LIMIT 1')).toEqual([]);
     expect(await listSessions(db)).toMatchObject([{ dropped: 0 }]);
   });
 }
@@ -145,17 +149,20 @@ test('two proxies on one store at once keep everything of both', async () => {
   const db = tempStore();
   const { url } = await startStreams();
   const count = scale(300);
-  const runs = await Promise.all([recordUrl(db, url, ['--name', 'a']), recordUrl(db, url, ['--name', 'b'])]);
-  const calls = runs.flatMap(({ port }) =>
+  const runs = await Promise.all([
+    recordUrl(`${url}/mcp`, { db, args: ['--name', 'a'] }),
+    recordUrl(`${url}/mcp`, { db, args: ['--name', 'b'] }),
+  ]);
+  const calls = runs.flatMap(({ url: proxy }) =>
     Array.from({ length: count }, async (_, id) =>
-      readBody(await send(port, rpc({ id, method: 'tools/call', params: { name: 'x'.repeat(id) } }))),
+      readBody(await postTo(proxy, rpc({ id, method: 'tools/call', params: { name: 'x'.repeat(id) } }))),
     ),
   );
   await Promise.all(calls);
-  for (const run of runs) expect(await stop(run)).toMatchObject({ code: 0 });
+  for (const run of runs) await run.stop();
   for (const name of ['a', 'b']) {
     const own = `FROM frame JOIN session ON session.number = frame.session WHERE session.name = '${name}'`;
-    expect(rowsOf(db, `SELECT count(*) AS n, count(DISTINCT payload) AS different ${own}`)).toEqual([
+    expect(query(db, `SELECT count(*) AS n, count(DISTINCT payload) AS different ${own}`)).toEqual([
       { n: 2 * count, different: 2 * count },
     ]);
   }
@@ -179,20 +186,20 @@ test('a stream that stays quiet for longer than every limit of its far ends stay
     response.write('data: 1\n\n');
     speak = () => void response.end('data: 2\n\n');
   }, limits);
-  const run = await recordUrl(db, url);
-  const quiet = await send(run.port, listen(1), { agent: new Agent({ keepAlive: true }) });
+  const run = await recordUrl(`${url}/mcp`, { db });
+  const quiet = await postTo(run.url, listen(1), { agent: new Agent({ keepAlive: true }) });
   const body = readBody(quiet);
   await until(
     'the first event is stored',
-    () => rowsOf(db, "SELECT 1 FROM frame WHERE channel = 'sse'").length === 1,
+    () => query(db, "SELECT 1 FROM frame WHERE channel = 'sse'").length === 1,
   );
   // Requests whose heads never end are cut by the same limits: once that has happened several times, they have passed.
   for (let round = 0; round < 3; round += 1)
     await openSocket(Number(new URL(url).port), 'POST / HTTP/1.1\r\n').closed;
   speak();
   expect((await body).toString()).toBe('data: 1\n\ndata: 2\n\n');
-  expect(await stop(run)).toMatchObject({ code: 0 });
-  expect(rowsOf(db, 'SELECT closed_by, error FROM http_exchange')).toEqual([
+  await run.stop();
+  expect(query(db, 'SELECT closed_by, error FROM http_exchange')).toEqual([
     { closed_by: 'server', error: null },
   ]);
 });

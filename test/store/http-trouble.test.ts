@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readBody, startServer } from '../support/http.ts';
-import { recordUrl, rowsOf, send, stop } from '../support/http-process.ts';
+import { postTo, query, recordUrl } from '../support/http-record.ts';
 import { scale } from '../support/scale.ts';
 import { BIN, listSessions, start, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
@@ -19,10 +19,10 @@ async function startEcho(): Promise<string> {
   return url;
 }
 
-async function callMany(port: number, count: number, size: number): Promise<void> {
+async function callMany(proxy: URL, count: number, size: number): Promise<void> {
   await Promise.all(
     Array.from({ length: count }, async (_, id) => {
-      const text = (await readBody(await send(port, call(id, size)))).toString();
+      const text = (await readBody(await postTo(proxy, call(id, size)))).toString();
       expect(text.length).toBeGreaterThan(size);
       expect(JSON.parse(text)).toMatchObject({ id, result: { name: 'x' } });
     }),
@@ -31,17 +31,17 @@ async function callMany(port: number, count: number, size: number): Promise<void
 
 test('a queue that is full drops and counts, mixes nothing, and the traffic does not wait', async () => {
   const db = tempStore();
-  const run = await recordUrl(db, await startEcho(), ['--max-queue', '100kb']);
+  const run = await recordUrl(`${await startEcho()}/mcp`, { db, args: ['--max-queue', '100kb'] });
   const count = scale(300);
-  await callMany(run.port, count, 200_000);
-  expect(await stop(run)).toMatchObject({ code: 0 });
+  await callMany(run.url, count, 200_000);
+  await run.stop();
   const sessions = await listSessions(db);
   const dropped = sessions.reduce((sum, session) => sum + session.dropped, 0);
   expect(dropped).toBeGreaterThan(0);
   // A body of which a part was lost is both: a frame, cut, and a loss.
-  const [kept] = rowsOf<{ whole: number }>(db, 'SELECT sum(frames - truncated) AS whole FROM session');
+  const [kept] = query<{ whole: number }>(db, 'SELECT sum(frames - truncated) AS whole FROM session');
   expect((kept?.whole ?? 0) + dropped).toBe(2 * count);
-  const whole = rowsOf<{ text: string; size: number; parts: number }>(
+  const whole = query<{ text: string; size: number; parts: number }>(
     db,
     "SELECT CAST(payload AS TEXT) AS text, size FROM frame WHERE flags IS NULL OR flags NOT LIKE '%truncated%'",
   );
@@ -49,12 +49,12 @@ test('a queue that is full drops and counts, mixes nothing, and the traffic does
     expect(text).toHaveLength(size);
     expect(JSON.parse(text)).toMatchObject({ jsonrpc: '2.0' });
   }
-  const cut = rowsOf<{ text: string; size: number }>(
+  const cut = query<{ text: string; size: number }>(
     db,
     "SELECT CAST(payload AS TEXT) AS text, size FROM frame WHERE flags LIKE '%truncated%'",
   );
   for (const { text, size } of cut) expect(text.length).toBeLessThan(size);
-  const answers = rowsOf<{ asked: string; answer: string }>(
+  const answers = query<{ asked: string; answer: string }>(
     db,
     `SELECT CAST(q.payload AS TEXT) AS asked, CAST(a.payload AS TEXT) AS answer FROM frame AS q
      JOIN frame AS a ON a.session = q.session AND a.http = q.http AND a.channel = 'response' AND a.flags IS NULL
@@ -65,25 +65,24 @@ test('a queue that is full drops and counts, mixes nothing, and the traffic does
 
 test('--strict waits for the store instead of dropping', async () => {
   const db = tempStore();
-  const run = await recordUrl(db, await startEcho(), ['--max-queue', '100kb', '--strict']);
+  const run = await recordUrl(`${await startEcho()}/mcp`, { db, args: ['--max-queue', '100kb', '--strict'] });
   const count = scale(100);
-  await callMany(run.port, count, 200_000);
-  expect(await stop(run)).toMatchObject({ code: 0 });
+  await callMany(run.url, count, 200_000);
+  await run.stop();
   const sessions = await listSessions(db);
   expect(sessions.map(({ dropped }) => dropped)).toEqual(sessions.map(() => 0));
-  expect(rowsOf(db, 'SELECT count(*) AS n FROM frame WHERE flags IS NULL')).toEqual([{ n: 2 * count }]);
+  expect(query(db, 'SELECT count(*) AS n FROM frame WHERE flags IS NULL')).toEqual([{ n: 2 * count }]);
 });
 
 test('a store that is removed harms no traffic and is said once', async () => {
   const db = tempStore();
-  const run = await recordUrl(db, await startEcho());
-  await callMany(run.port, 1, 10);
-  await until('it is stored', () => rowsOf(db, 'SELECT 1 FROM frame').length === 2);
+  const run = await recordUrl(`${await startEcho()}/mcp`, { db });
+  await callMany(run.url, 1, 10);
+  await until('it is stored', () => query(db, 'SELECT 1 FROM frame').length === 2);
   rmSync(db);
-  await callMany(run.port, 20, 10);
-  const { code, stderr } = await stop(run);
-  expect(code).toBe(0);
-  expect(stderr.match(/removed or replaced/g)).toHaveLength(1);
+  await callMany(run.url, 20, 10);
+  await run.stop();
+  expect(run.run.stderr().match(/removed or replaced/g)).toHaveLength(1);
 });
 
 test('a full disk harms no traffic, is said once, and the loss is on the session', async () => {
@@ -99,9 +98,9 @@ test('a full disk harms no traffic, is said once, and the loss is on the session
     cp '${folder}/x.db' '${copy}'; cp '${folder}/x.db-wal' '${copy}-wal' 2>/dev/null; true`;
   const run = start('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', script]);
   await until('it listens', () => run.stderr().includes('listening on '));
-  const port = Number(/listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(run.stderr())?.[1]);
-  await callMany(port, 1, 10);
-  await callMany(port, 100, 100_000);
+  const [, proxy = ''] = /listening on (\S+)/.exec(run.stderr()) ?? [];
+  await callMany(new URL(proxy), 1, 10);
+  await callMany(new URL(proxy), 100, 100_000);
   await until('it is said', () => run.stderr().includes('the disk is full'));
   process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGTERM');
   const { stderr } = await run.ended;

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
+import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { connect } from 'node:net';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import { fixture, type Run, start, tapedeck, tempStore, until } from './tapedeck.ts';
+import { type Run, tapedeck, tempStore, until } from './tapedeck.ts';
 
 export type Recording = {
   run: Run;
@@ -138,23 +139,36 @@ export async function refusesConnections({ url }: Recording): Promise<void> {
   });
 }
 
-export type DualEra = {
-  url: URL;
-  /** What reached it so far: of each request the method, then names and values of its headers. */
-  requests(): string[][];
-};
+/** The payload of a frame, or of a body that was not whole, joined. */
+export function payloadIn(db: string, where: string): Buffer {
+  const store = new Database(db, { readonly: true });
+  try {
+    const first = store
+      .prepare<[], { session: number; seq: number; payload: Buffer }>(`SELECT * FROM frame WHERE ${where}`)
+      .get();
+    if (first === undefined) throw new Error(`no frame where ${where}`);
+    const rest = store
+      .prepare<[number, number], Buffer>(
+        'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
+      )
+      .pluck()
+      .all(first.session, first.seq);
+    return Buffer.concat([first.payload, ...rest]);
+  } finally {
+    store.close();
+  }
+}
 
-/** The fixture that speaks both eras. */
-export async function startDualEra(): Promise<DualEra> {
-  const run = start(process.execPath, [fixture('dual-era-server.js')], { env: { TELL_REQUESTS: '1' } });
-  await until('the server listens', () => run.stdout().includes('/mcp\n'));
-  return {
-    url: new URL(run.stdout().toString().trim()),
-    requests: () =>
-      run
-        .stderr()
-        .split('\n')
-        .slice(0, -1)
-        .map((line) => JSON.parse(line) as string[]),
-  };
+/** Posts JSON, and settles with the head of the answer. */
+export function postTo(
+  url: URL,
+  body: string | Buffer,
+  options: RequestOptions = {},
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method: 'POST', ...options }, resolve);
+    sent.setHeader('Content-Type', 'application/json');
+    sent.on('error', reject);
+    sent.end(body);
+  });
 }

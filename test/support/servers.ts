@@ -6,11 +6,30 @@ import { fixture, ROOT, start, until } from './tapedeck.ts';
 
 export const EVERYTHING = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
 
-/** The server of both eras. Gives its URL. */
+export type DualEra = {
+  url: URL;
+  /** What reached it so far: of each request the method, then names and values of its headers. */
+  requests(): string[][];
+};
+
+/** The server of both eras. */
+export async function startDualEra(): Promise<DualEra> {
+  const run = start(process.execPath, [fixture('dual-era-server.js')], { env: { TELL_REQUESTS: '1' } });
+  await until('the server listens', () => run.stdout().includes('/mcp\n'));
+  return {
+    url: new URL(run.stdout().toString().trim()),
+    requests: () =>
+      run
+        .stderr()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as string[]),
+  };
+}
+
+/** The same, where its URL is all that is wanted. */
 export async function startDualEraServer(): Promise<string> {
-  const { stdout } = start(process.execPath, [fixture('dual-era-server.js')]);
-  await until('the server listens', () => stdout().includes('\n'));
-  return stdout().toString().trim();
+  return (await startDualEra()).url.href;
 }
 
 /** The official reference server, over `streamableHttp` or `sse`. Gives its URL. */
