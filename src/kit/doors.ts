@@ -3,8 +3,7 @@
 import { setImmediate } from 'node:timers';
 import { TapedeckError } from '../errors.ts';
 import { parseMessages } from '../protocol/message/message.ts';
-import type { Mock } from '../replay/mock.ts';
-import type { Asker } from '../replay/play/player.ts';
+import type { Mock, MockClient } from '../replay/mock.ts';
 import { messageText, type Recording } from '../replay/recording/recording.ts';
 import type { Deck, DeckTransport, JsonRpcMessage, Listening } from './deck.ts';
 
@@ -45,7 +44,7 @@ export function createDoors(recording: Recording, createMock: () => Mock): Doors
     listen,
     transport() {
       refuseIfClosed();
-      const transport = createTransport(connectTo(createMock()), () => open.delete(transport.close));
+      const transport = createTransport(createMock(), () => open.delete(transport.close));
       open.add(transport.close);
       return transport;
     },
@@ -56,46 +55,13 @@ export function createDoors(recording: Recording, createMock: () => Mock): Doors
   };
 }
 
-/** As over stdio, but message by message. */
-function connectTo(mock: Mock): Connect {
-  return (onMessage) => {
-    const asker: Asker = { send: (json) => onMessage(json) };
-    const client = mock.createClient(asker.send);
-    client.begin();
-    return {
-      send(json) {
-        for (const [n, message] of parseMessages(json).entries()) {
-          if (message.kind === 'invalid') throw notSent(message.reason);
-          client.receive(message, messageText(json, n), asker);
-        }
-      },
-      close() {
-        client.leave();
-        mock.end();
-      },
-    };
-  };
-}
-
-function notSent(reason: string): TapedeckError {
-  return new TapedeckError('usage', `Expected a JSON-RPC 2.0 message, got something else (${reason}).`);
-}
-
-/** The mock server in this process, as the official SDK's `Client` wants its transport. */
-
-/** Opens the server's end: what the server says goes to `onMessage`, as JSON text. */
-type Connect = (onMessage: (json: Buffer) => void) => {
-  /** Throws for what is no message. */
-  send(json: Buffer): void;
-  close(): void;
-};
-
-function createTransport(connect: Connect, onClosed: () => void): DeckTransport {
-  let server: ReturnType<Connect> | null = null;
+/** A client of the mock server in this process, as the official SDK's `Client` wants its transport. */
+function createTransport(mock: Mock, onClosed: () => void): DeckTransport {
+  let client: MockClient | null = null;
   let isClosed = false;
 
   /** One message a turn, as from a pipe: the SDK's client would take an answer before progress that came along with it. */
-  function onMessage(json: Buffer): void {
+  function send(json: Buffer): void {
     setImmediate(() => {
       if (isClosed) return;
       try {
@@ -106,24 +72,40 @@ function createTransport(connect: Connect, onClosed: () => void): DeckTransport 
     });
   }
 
+  /** As over stdio, but message by message. */
+  function receive({ receive }: MockClient, json: Buffer): void {
+    for (const [n, message] of parseMessages(json).entries()) {
+      if (message.kind === 'invalid') throw notSent(message.reason);
+      receive(message, messageText(json, n), { send });
+    }
+  }
+
   const transport: DeckTransport = {
     async start() {
       if (isClosed) throw new Error('The transport is closed. Take a new one: deck.transport()');
-      if (server !== null) throw new Error('The transport is in use. Take another one: deck.transport()');
-      server = connect(onMessage);
+      if (client !== null) throw new Error('The transport is in use. Take another one: deck.transport()');
+      client = mock.createClient(send);
+      client.begin();
     },
     async send(message) {
-      if (server === null) throw new Error('The transport is not started: connect a client with it first.');
+      if (client === null) throw new Error('The transport is not started: connect a client with it first.');
       if (isClosed) throw new Error('The transport is closed: nothing can be sent.');
-      server.send(Buffer.from(JSON.stringify(message)));
+      receive(client, Buffer.from(JSON.stringify(message)));
     },
     async close() {
       if (isClosed) return;
       isClosed = true;
-      server?.close();
+      if (client !== null) {
+        client.leave();
+        mock.end();
+      }
       onClosed();
       transport.onclose?.();
     },
   };
   return transport;
+}
+
+function notSent(reason: string): TapedeckError {
+  return new TapedeckError('usage', `Expected a JSON-RPC 2.0 message, got something else (${reason}).`);
 }

@@ -34,7 +34,7 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
   const settings = readSettings(recording, options);
   const sheet = createCallSheet();
   const log = createCallLog('here', now, sheet.add);
-  const playback = await openPlayed(settings, log.onRefusal);
+  const playback = await openPlayed(settings);
   try {
     return createDeck(settings, playback, sheet, log);
   } catch (error) {
@@ -43,7 +43,7 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
   }
 }
 
-async function openPlayed(settings: Settings, onRefusal: CallLog['onRefusal']): Promise<Playback> {
+async function openPlayed(settings: Settings): Promise<Playback> {
   const { recording, db, mode, upstream, keepsFailures } = settings;
   const { signal } = new AbortController();
   const reading = { signal, onFrame() {}, notices: { onIndexing() {}, onUnmasked() {} } };
@@ -51,7 +51,7 @@ async function openPlayed(settings: Settings, onRefusal: CallLog['onRefusal']): 
     const asksServer = mode !== 'none' && upstream !== null;
     if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });
     return await openPlayback({
-      ...{ recording, db, mode, keepsFailures, onRefusal },
+      ...{ recording, db, mode, keepsFailures },
       openSource: () => openRecordingSource(recording, db, reading),
       server: asksServer ? upstream : null,
       timeoutMs: LIVE_TIMEOUT_MS,
@@ -76,13 +76,11 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
   const { mode, speed } = settings;
   const matching = createMatching(recording, settings);
   const recorded = createRecordedCalls(recording, matching.unplayed());
-  const { onMatch, onRefusal } = log;
   const notices: string[] = [];
   const onNotice = ({ text }: Notice) =>
     void notices.push(text.trimEnd().split('\n').map(escapeText).join('\n'));
-  const doors = createDoors(recording, () =>
-    log.watch(createMock({ recording, matching, speed, onMatch, onRefusal, onNotice, live })),
-  );
+  const events = { ...log, onNotice };
+  const doors = createDoors(recording, () => createMock({ recording, matching, speed, events, live }));
   let closing: Promise<void> | null = null;
   let lastUnused: Deck['unused'] = [];
 

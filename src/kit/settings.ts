@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { TapedeckError } from '../errors.ts';
 import { MODES } from '../replay/live/recorder.ts';
 import type { MatchingOptions } from '../replay/match/matching.ts';
-import type { Speed } from '../replay/mock.ts';
+import type { Speed } from '../replay/play/timetable.ts';
 import type { LiveTarget } from '../sources/playback.ts';
 import { isTextRecording } from '../sources/source.ts';
 import { storePath } from '../store/file/open.ts';

@@ -40,7 +40,7 @@ import { isTextRecording, type Source } from './source.ts';
 /** Which live server it is, as a recording names it. */
 export type LiveTarget = { connect: Connect; url: URL | null; command: readonly string[] | null };
 
-type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' | 'onCall' | 'onRefusal'> & {
+type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' | 'onCall'> & {
   /** The path of a text recording, or a session of the store `db`. */
   recording: string;
   db: string | undefined;
@@ -64,7 +64,7 @@ const DEFAULT_PATH = '/mcp';
 
 /** Throws `TapedeckError` for a recording or a server that cannot be used so. */
 export async function openPlayback(options: PlaybackOptions): Promise<Playback> {
-  const { server, recording: name, timeoutMs, keepsFailures, onCall, onRefusal } = options;
+  const { server, recording: name, timeoutMs, keepsFailures, onCall } = options;
   if (server === null) return playAlone(await options.openSource(), planMode('none', true));
   const source = await openIfThere(options);
   const plan = planMode(options.mode, source !== null);
@@ -75,7 +75,7 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
     source !== null && plan.plays ? openToAdd(options, source) : openToRecord(options, server, source);
   const { recording, tape, form, close } = opened;
   const deck = createLiveRecorder({
-    ...{ tape, form, timeoutMs, now, keepsFailures, onCall, onRefusal },
+    ...{ tape, form, timeoutMs, now, keepsFailures, onCall },
     played: plan.plays ? recording : null,
     connect: server.connect,
     replaces: source !== null && !plan.plays,

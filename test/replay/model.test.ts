@@ -5,7 +5,7 @@
 
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Speed } from '../../src/replay/mock.ts';
+import type { Speed } from '../../src/replay/play/timetable.ts';
 import { createStdioMock } from '../../src/replay/serve/stdio.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
 import { smallArguments } from '../support/replay.ts';

@@ -1,9 +1,11 @@
 /** The mock server for a recording, in this process. */
 import { onTestFinished } from 'vitest';
 import type { Notice } from '../../src/replay/match/compare.ts';
-import { createMatching, type ReplayRefusal } from '../../src/replay/match/matching.ts';
+import { createMatching } from '../../src/replay/match/matching.ts';
+import type { ReplayRefusal } from '../../src/replay/match/refusal.ts';
 import type { Repeat } from '../../src/replay/match/repeat.ts';
-import { createMock, type Mock, type Speed } from '../../src/replay/mock.ts';
+import { createMock, type Mock } from '../../src/replay/mock.ts';
+import type { Speed } from '../../src/replay/play/timetable.ts';
 import { joinRecordings } from '../../src/replay/recording/joined.ts';
 import { type Recording, readRecording } from '../../src/replay/recording/recording.ts';
 import { createHttpMock, type HttpMock } from '../../src/replay/serve/http.ts';
@@ -25,8 +27,10 @@ export function openMock(
     recording,
     matching,
     speed,
-    onRefusal: (refusal) => misses.push(refusal),
-    onNotice: (told) => notices.push(told),
+    events: {
+      onRefusal: (refusal) => misses.push(refusal),
+      onNotice: (notice) => notices.push(notice),
+    },
   });
   onTestFinished(() => {
     mock.end();

@@ -4,18 +4,17 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { now } from '../../capture/clock.ts';
 import { TapedeckError } from '../../errors.ts';
-import type { RequestMessage } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type CallLog, type CallPart, callLine, createCallLog } from '../../replay/call-log.ts';
 import type { Episode } from '../../replay/live/episode.ts';
 import type { LiveRecorderEnd } from '../../replay/live/recorder.ts';
 import type { Notice } from '../../replay/match/compare.ts';
-import type { ReplayRefusal } from '../../replay/match/matching.ts';
+import type { ReplayRefusal } from '../../replay/match/refusal.ts';
 import { say } from '../listening.ts';
 
 export type ReplayLog = {
   /** A request that was refused. */
-  miss(refusal: ReplayRefusal, request: RequestMessage): void;
+  miss(refusal: ReplayRefusal): void;
   /** What else did not go as it was recorded. */
   notice(told: Notice): void;
   /** A call that was put to the live server. `withheld`: why it is not added. */
@@ -122,8 +121,8 @@ function cannotReport(error: unknown): TapedeckError {
 /** `replay --calls FILE`: what was called, for whoever tests the client. Many processes may share the file. */
 
 /** Throws `TapedeckError` `io` for a file that cannot be written, at the end too. */
-export function openCallsFile(path: string | undefined): CallLog & { end(): void } {
-  if (path === undefined) return { onMatch() {}, onRefusal() {}, watch: (mock) => mock, end() {} };
+export function openCallsFile(path: string | undefined): Partial<CallLog> & { end(): void } {
+  if (path === undefined) return { end() {} };
   const file = openForAppending(path);
   const name = `${process.pid}-${randomBytes(4).toString('hex')}`;
   let failed: unknown = null;

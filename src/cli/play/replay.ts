@@ -4,7 +4,9 @@ import type { Listen } from '../../net/listen.ts';
 import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
 import { createMatching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
-import { createMock, type Mock, type Speed } from '../../replay/mock.ts';
+import { createMock, type Mock } from '../../replay/mock.ts';
+import type { ReplayEvents } from '../../replay/play/request.ts';
+import type { Speed } from '../../replay/play/timetable.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
 import { type Recording, readRecording } from '../../replay/recording/recording.ts';
 import { createStdioMock } from '../../replay/serve/stdio.ts';
@@ -159,14 +161,7 @@ export const replayCommand: CommandModule<object, Options> = {
       return;
     }
     const calls = openCallsFile(argv.calls);
-    const replayLog = createReplayLog(argv.report, argv.mode !== 'none');
-    const log: ReplayLog = {
-      ...replayLog,
-      miss(refusal, request) {
-        replayLog.miss(refusal, request);
-        calls.onRefusal(refusal, request);
-      },
-    };
+    const log = createReplayLog(argv.report, argv.mode !== 'none');
     const { recording, live, plan, finish, close } = await openDeck(argv, log);
     const matching = createMatching(recording, {
       repeat: argv.repeat,
@@ -174,10 +169,15 @@ export const replayCommand: CommandModule<object, Options> = {
       ignoreTool: argv['ignore-tool'],
     });
     const speed = readSpeed(argv.speed);
-    const { onMatch } = calls;
-    const mock = calls.watch(
-      createMock({ recording, matching, speed, onMatch, onRefusal: log.miss, onNotice: log.notice, live }),
-    );
+    const events: ReplayEvents = {
+      ...calls,
+      onRefusal(refusal, request) {
+        log.miss(refusal);
+        calls.onRefusal?.(refusal, request);
+      },
+      onNotice: log.notice,
+    };
+    const mock = createMock({ recording, matching, speed, events, live });
     // Until here a signal ends the process at once, however large the recording is.
     const stopped = new Promise<void>((resolve) => onStopSignals(() => resolve()));
     if (argv.listen === undefined) await serveStdio(mock, stopped);
@@ -300,7 +300,6 @@ export async function openDeck(argv: ModeOptions, log: ReplayLog): Promise<Playb
     timeoutMs: readTimeout(argv.timeout),
     keepsFailures: argv['record-failures'],
     onCall: log.call,
-    onRefusal: log.miss,
   });
 }
 

@@ -1,7 +1,7 @@
 /** `replay --suggest-ignore`: which arguments differ between two recordings of one scenario, as options that ignore them. */
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
-import { recordedKeys } from '../../replay/match/matching.ts';
+import { recordedKeys } from '../../replay/match/key.ts';
 import { type Suggestion, type Suggestions, suggestIgnores } from '../../replay/match/suggest.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
 import { readRecording } from '../../replay/recording/recording.ts';

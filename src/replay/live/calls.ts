@@ -7,23 +7,19 @@
 
 import { clearTimeout, setTimeout } from 'node:timers';
 import { sourceAt, substitute } from '../../protocol/json/edit.ts';
-import type { Message, RequestMessage } from '../../protocol/message/message.ts';
+import type { Message } from '../../protocol/message/message.ts';
 import { createPendingCalls } from '../../talk/pending.ts';
-import type { ReplayRefusal } from '../match/matching.ts';
-import { NO_RECORDED_ANSWER } from '../match/miss.ts';
-import type { Asker } from '../play/player.ts';
-import { liveAnswer, ownAnswer } from '../play/translate.ts';
+import { liveRefusal, type ReplayRefusal } from '../match/refusal.ts';
+import type { Asker, LiveRequest } from '../play/request.ts';
+import { liveAnswer } from '../play/translate.ts';
 import { type Episode, type EpisodeMessage, type Failure, outcomeOfAnswer } from './episode.ts';
 
 export type LiveCall = {
   /** By which the server knows it; its progress token, too. */
   id: string;
-  request: RequestMessage;
-  /** As the client sent it. */
-  json: Buffer;
+  request: LiveRequest;
   /** Why the recording has no answer to it; null where it was not asked. */
   missed: ReplayRefusal | null;
-  asker: Asker;
   messages: EpisodeMessage[];
   /** False while the server is being started. */
   isSent: boolean;
@@ -37,15 +33,13 @@ export type LiveCallsOptions = {
   now: () => number;
   nextId: () => string;
   onEpisode: (episode: Episode) => void;
-  /** A client was told that nothing answers it. */
-  onRefusal: (refusal: ReplayRefusal, request: RequestMessage) => void;
   /** The server need not answer it any more. */
   onGivenUp: (call: LiveCall) => void;
 };
 
 type LiveCalls = {
-  /** Gives the call, whose first `said` is what is to be sent. */
-  begin(request: RequestMessage, json: Buffer, missed: ReplayRefusal | null, asker: Asker): LiveCall;
+  /** Returns the call, whose first message is what is to be sent. */
+  begin(request: LiveRequest, missed: ReplayRefusal | null): LiveCall;
   /** It is on its way now. */
   sent(call: LiveCall): void;
   get(id: string): LiveCall | undefined;
@@ -83,20 +77,15 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
   });
   let onIdle = () => {};
 
-  function begin(
-    request: RequestMessage,
-    json: Buffer,
-    missed: ReplayRefusal | null,
-    asker: Asker,
-  ): LiveCall {
+  function begin(request: LiveRequest, missed: ReplayRefusal | null): LiveCall {
     const id = options.nextId();
-    const live = substitute(json, [
+    const live = substitute(request.json, [
       { path: ['id'], text: id },
       { path: TOKEN, text: id },
     ]);
     const messages: EpisodeMessage[] = [{ from: 'client', kind: 'request', at: now(), json: live }];
     const place = isListen(request) ? null : order.take();
-    const call: LiveCall = { id, request, json, missed, asker, messages, isSent: false, place };
+    const call: LiveCall = { id, request, missed, messages, isSent: false, place };
     // A subscription is open for as long as its client wants.
     calls.add(id, call, !isListen(request));
     return call;
@@ -105,7 +94,7 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
   function answer(call: LiveCall, message: Message, json: Buffer, status: number | null): void {
     call.messages.push({ from: 'server', kind: message.kind, at: now(), json });
     calls.remove(call.id);
-    call.asker.send(liveAnswer(call, json), null, true);
+    call.request.answer(liveAnswer(call.request.message, json), null);
     const outcome = outcomeOfAnswer(message);
     const why = whyFailed(message, status);
     const failure: Failure | null = why === null ? null : { by: 'server', why };
@@ -115,9 +104,7 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
 
   function fail(call: LiveCall | undefined, why: string): void {
     if (call === undefined) return;
-    const refusal = liveRefusal(call.request, why, call.missed);
-    options.onRefusal(refusal, call.request);
-    call.asker.send(ownAnswer(call.json, 'error', JSON.stringify(refusal.error)), null, true);
+    call.request.refuse(liveRefusal(call.request.message, why, call.missed));
     leave(call, { by: 'server', why });
   }
 
@@ -154,7 +141,8 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
       calls
         .all()
         .findLast(
-          ({ request, asker: own }) => request.id.key === clientKey && (asker === undefined || own === asker),
+          ({ request }) =>
+            request.message.id.key === clientKey && (asker === undefined || request.asker === asker),
         ),
     refresh: (call) => calls.restart(call.id),
     answer,
@@ -183,13 +171,13 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
   };
 }
 
-export function isListen({ canonical }: RequestMessage): boolean {
-  return canonical === 'subscriptions/listen';
+export function isListen({ message }: LiveRequest): boolean {
+  return message.canonical === 'subscriptions/listen';
 }
 
 /** The source text of the id by which the client knows it. */
-export function clientId({ json }: LiveCall): string {
-  return sourceAt(json, ['id']) ?? 'null';
+export function clientId({ request }: LiveCall): string {
+  return sourceAt(request.json, ['id']) ?? 'null';
 }
 
 function episodeOf(
@@ -197,7 +185,7 @@ function episodeOf(
   outcome: Episode['outcome'],
   failure: Failure | null,
 ): Episode {
-  const { canonical: method, details } = request;
+  const { canonical: method, details } = request.message;
   const latencyMs =
     outcome === 'unanswered' ? null : ((messages.at(-1)?.at ?? 0) - (messages[0]?.at ?? 0)) / 1000;
   return { topic: { method, target: details.target }, messages, outcome, latencyMs, failure };
@@ -220,20 +208,6 @@ function whyFailed(message: Message, status: number | null): string | null {
   return PASSING_STATUSES.has(status) || status >= FIRST_SERVER_ERROR
     ? `its answer was HTTP ${status}`
     : null;
-}
-
-/** `missed`: why the recording has no answer either; null where nothing was played. */
-function liveRefusal(request: RequestMessage, why: string, missed: ReplayRefusal | null): ReplayRefusal {
-  const { canonical: method, details } = request;
-  const live = `no answer from the live server: ${why}`;
-  const call = details.target === null ? method : `${method} ${JSON.stringify(details.target)}`;
-  const explanation = missed === null ? `${call}: ${live}` : `${missed.explanation}; ${live}`;
-  const known = missed === null ? { method, target: details.target } : (missed.error.data as object);
-  const data = { reason: 'live-failed', ...known, explanation, live: why, options: [] };
-  const message = `tapedeck: ${missed === null ? '' : 'no recorded answer to '}${explanation}`;
-  const error = { code: NO_RECORDED_ANSWER, message, data };
-  // Which options would change it has been tried: a server was asked.
-  return { error, isUnreadable: false, explanation, line: explanation, text: `${explanation}\n` };
 }
 
 /**

@@ -7,8 +7,8 @@
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
 import type { Message, NotificationMessage, RequestMessage } from '../../protocol/message/message.ts';
 import type { Connect } from '../../talk/server.ts';
-import type { ReplayRefusal } from '../match/matching.ts';
-import type { Asker, Player, Send } from '../play/player.ts';
+import type { ReplayRefusal } from '../match/refusal.ts';
+import type { Asker, LiveRequest, Send } from '../play/request.ts';
 import { outgoingAnswer, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
 import { collectTools, type Tools } from '../recording/recording.ts';
 import { clientId, createLiveCalls, isListen, type LiveCall, type LiveCallsOptions } from './calls.ts';
@@ -16,10 +16,21 @@ import { createLiveConnection } from './connection.ts';
 import type { EpisodeMessage } from './episode.ts';
 
 export type LiveClient = {
+  /** Takes every message of the client, sent or not: its handshake and its settings are learned from it. */
+  learn(message: Message, json: Buffer): void;
   /** Puts a request to the live server. `missed`: why the recording has no answer to it; null where it was not asked. */
-  ask(request: RequestMessage, json: Buffer, missed: ReplayRefusal | null, asker: Asker): void;
-  /** The player of the recording, with what goes past it to the live server. */
-  beside(player: Player): Player & { leave(): void };
+  ask(request: LiveRequest, missed: ReplayRefusal | null): void;
+  /** Takes the client's answer to a question of the live server. False where the server did not ask it. */
+  settle(answer: Message, json: Buffer): boolean;
+  /**
+   * The client takes a request back, or, with `asker`, the transport of the request was closed. False where it was not put
+   * to the live server.
+   */
+  cancel(clientKey: string, asker?: Asker): boolean;
+  /** Passes on what the client says besides, if a server runs. */
+  pass(message: NotificationMessage, json: Buffer): void;
+  /** Passes on a setting that was answered without the server: it holds for it too. */
+  passSetting(request: RequestMessage, json: Buffer): void;
   /** Settles when all that was asked is answered, or has failed. */
   idle(): Promise<void>;
   /** Whether the live server has said anything. */
@@ -37,8 +48,6 @@ type LiveClientOptions = Omit<LiveCallsOptions, 'onGivenUp'> & {
   /** The protocol version that the recording's own handshake agreed on; null where it has none. */
   agreedVersion: string | null;
   sendUnasked: Send;
-  /** The client has gone for good: time to close. */
-  onLeave: () => void;
 };
 
 /** A request of the server that the client was asked. */
@@ -70,16 +79,13 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
   const questions = new Map<string, OpenQuestion>();
   let questionCount = 0;
   let hasHeard = false;
-  /** The request that was put to the server last, as the client wrote it. */
-  let lastAsked: Buffer | null = null;
   /** As far as the live server has listed them. */
   const tools: Tools = new Map();
 
-  function ask(request: RequestMessage, json: Buffer, missed: ReplayRefusal | null, asker: Asker): void {
-    lastAsked = json;
-    const call = calls.begin(request, json, missed, asker);
-    const live = call.messages[0]?.json ?? json;
-    const { canonical, details } = request;
+  function ask(request: LiveRequest, missed: ReplayRefusal | null): void {
+    const call = calls.begin(request, missed);
+    const live = call.messages[0]?.json ?? request.json;
+    const { canonical, details } = request.message;
     const sent = () => calls.sent(call);
     connection.send(
       outgoingRequest(live, call.id, { method: canonical, target: details.target }, tools),
@@ -88,7 +94,7 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
   }
 
   function giveUp({ id, request }: LiveCall): void {
-    connection.cancel(id, request.details.isModern);
+    connection.cancel(id, request.message.details.isModern);
   }
 
   function onMessage(message: Message, json: Buffer, status: number | null): void {
@@ -98,7 +104,8 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
       const call = calls.get(message.id.text);
       if (message.kind === 'invalid') calls.fail(call, `its answer is no valid message (${message.reason})`);
       else if (call !== undefined) {
-        if (call.request.canonical === 'tools/list' && message.kind === 'result') collectTools(tools, json);
+        if (call.request.message.canonical === 'tools/list' && message.kind === 'result')
+          collectTools(tools, json);
         calls.answer(call, message, json, status);
       }
     }
@@ -117,11 +124,17 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     const id = `live-${questionCount}`;
     questions.set(`s${id}`, { idText, said, call });
     const asked = substitute(json, [{ path: ['id'], text: JSON.stringify(id) }]);
-    (call?.asker.send ?? sendUnasked)(asked, null, false);
+    sendFor(call, asked);
   }
 
-  /** The client answers a question of the live server. False where it was none of it. */
-  function takeAnswer(message: Message & { kind: 'result' | 'error' }, json: Buffer): boolean {
+  /** To the client, with a call if there is one. */
+  function sendFor(call: LiveCall | null, json: Buffer): void {
+    if (call === null) sendUnasked(json, null, false);
+    else call.request.tell(json, null);
+  }
+
+  function settle(message: Message, json: Buffer): boolean {
+    if (message.kind !== 'result' && message.kind !== 'error') return false;
     const key = message.id?.key ?? '';
     const question = questions.get(key);
     if (question === undefined) return false;
@@ -143,7 +156,7 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
   }
 
   function tellProgress(message: Message, json: Buffer, call: LiveCall | undefined): void {
-    const text = call === undefined ? undefined : sourceAt(call.json, [...META, 'progressToken']);
+    const text = call === undefined ? undefined : sourceAt(call.request.json, [...META, 'progressToken']);
     if (call === undefined || text === undefined) return;
     calls.refresh(call);
     tell(call, message, json, [{ path: ['params', 'progressToken'], text }]);
@@ -175,7 +188,7 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
 
   function tell(call: LiveCall | null, message: Message, json: Buffer, substitutions: Substitution[]): void {
     const said = heard(call, message, json);
-    (call?.asker.send ?? sendUnasked)(substitute(json, substitutions), null, false);
+    sendFor(call, substitute(json, substitutions));
     if (call === null) calls.addAside([said]);
   }
 
@@ -185,17 +198,16 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     return said;
   }
 
-  /** Without `asker` the client itself has taken it back; else the transport of that one was closed. */
   function cancel(clientKey: string, asker?: Asker): boolean {
     const call = calls.find(clientKey, asker);
     if (call === undefined) return false;
     giveUp(call);
-    if (asker === undefined) call.asker.withdraw?.();
+    if (asker === undefined) call.request.withdraw();
+    else call.request.abandon();
     calls.leave(call, { by: 'client', why: 'the client has cancelled it' });
     return true;
   }
 
-  /** What the client says besides is the server's too, if one runs. */
   function pass(message: NotificationMessage, json: Buffer): void {
     const { canonical } = message;
     const state = connection.state();
@@ -208,24 +220,11 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     else call.messages.push(said);
   }
 
-  /** A setting that was not put to the server holds for it too. */
   function passSetting({ canonical, details }: RequestMessage, json: Buffer): void {
-    const isMeant = SETTINGS.has(canonical) && !details.isModern && json !== lastAsked;
-    if (!isMeant || connection.state() === 'closed') return;
+    if (!SETTINGS.has(canonical) || details.isModern || connection.state() === 'closed') return;
     const id = nextId();
     const live = substitute(json, [{ path: ['id'], text: id }]);
     connection.send(outgoingRequest(live, id, { method: canonical, target: details.target }, tools));
-  }
-
-  function receive(player: Player, ...[message, json, asker]: Parameters<Player['receive']>): void {
-    connection.learn(message, json);
-    if ((message.kind === 'result' || message.kind === 'error') && takeAnswer(message, json)) return;
-    if (message.kind === 'notification') {
-      if (message.details.cancels !== null && cancel(message.details.cancels)) return;
-      pass(message, json);
-    }
-    player.receive(message, json, asker);
-    if (message.kind === 'request') passSetting(message, json);
   }
 
   async function close(): Promise<void> {
@@ -234,15 +233,12 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
   }
 
   return {
+    learn: connection.learn,
     ask,
-    beside: (player) => ({
-      ...player,
-      receive: (...what) => receive(player, ...what),
-      abandon(id, asker) {
-        if (!cancel(id.key, asker)) player.abandon(id, asker);
-      },
-      leave: options.onLeave,
-    }),
+    settle,
+    cancel,
+    pass,
+    passSetting,
     idle: calls.idle,
     hasHeard: () => hasHeard,
     isResting: () => calls.count() === 0 && questions.size === 0 && connection.state() !== 'closed',

@@ -4,15 +4,13 @@
  * caller's. Without it a mock has no way to any server.
  */
 
-import type { RequestMessage } from '../../protocol/message/message.ts';
 import type { Connect } from '../../talk/server.ts';
-import type { ReplayRefusal } from '../match/matching.ts';
-import type { Send } from '../play/player.ts';
+import type { Send } from '../play/request.ts';
 import type { Recording } from '../recording/recording.ts';
 import { createLiveClient, type LiveClient } from './client.ts';
 import type { Episode } from './episode.ts';
 
-export type LiveOptions = {
+type LiveOptions = {
   connect: Connect;
   /** What is played besides; null where everything is asked live. */
   recording: Recording | null;
@@ -21,8 +19,6 @@ export type LiveOptions = {
   now: () => number;
   /** Told of every call when it is over, answered or not, in the order in which each client asked. */
   onEpisode: (episode: Episode) => void;
-  /** Told of every request that got no answer from the live server either. */
-  onRefusal: (refusal: ReplayRefusal, request: RequestMessage) => void;
 };
 
 export type Live = {
@@ -69,7 +65,6 @@ export function createLive(options: LiveOptions): Live {
         agreedVersion: agreedVersion ?? null,
         nextId,
         sendUnasked,
-        onLeave: () => void known.close(),
       });
       const known: LiveClient = {
         ...client,

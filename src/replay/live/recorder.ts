@@ -7,7 +7,7 @@ import type { Block, Tape } from '../../store/write/import.ts';
 import type { Connect } from '../../talk/server.ts';
 import type { Recording } from '../recording/recording.ts';
 import { type BlockForm, blockOf, type Episode } from './episode.ts';
-import { createLive, type Live, type LiveOptions } from './live.ts';
+import { createLive, type Live } from './live.ts';
 
 export type LiveRecorderOptions = {
   /** What is played; null where everything is asked live. */
@@ -24,8 +24,6 @@ export type LiveRecorderOptions = {
   now: () => number;
   /** Told of every call that went live. `withheld`: why it was not added; null where it was. */
   onCall: (episode: Episode, withheld: string | null) => void;
-  /** Told of every request that got no answer from the live server either. */
-  onRefusal: LiveOptions['onRefusal'];
 };
 
 export type LiveRecorderEnd = {
@@ -50,7 +48,7 @@ type LiveRecorder = {
 };
 
 export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
-  const { played, connect, tape, replaces, timeoutMs, now, onCall, onRefusal } = options;
+  const { played, connect, tape, replaces, timeoutMs, now, onCall } = options;
   let trouble: { error: unknown } | null = null;
   let [added, withheld, failed] = [0, 0, 0];
   const onEpisode = createKeeper({
@@ -72,7 +70,7 @@ export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
       onCall(episode, why);
     },
   });
-  const live = createLive({ connect, recording: played, timeoutMs, now, onEpisode, onRefusal });
+  const live = createLive({ connect, recording: played, timeoutMs, now, onEpisode });
 
   async function finish(): Promise<LiveRecorderEnd> {
     // All episodes are told at once; the server may take its time to end.

@@ -13,7 +13,7 @@ import type { Span } from '../../protocol/json/read.ts';
 import type { Message } from '../../protocol/message/message.ts';
 import type { CallTopic } from '../recording/topics.ts';
 import { ignoring } from './ignore.ts';
-import { differenceText } from './miss.ts';
+import { differenceText } from './refusal.ts';
 
 export type AnswerKind = 'result' | 'tool error' | 'input required' | 'error' | 'no answer';
 
@@ -163,7 +163,7 @@ export type Notice = { line: string; text: string };
 const MAX_VALUE_IN_LINE = 60;
 
 /** Null where both answers are equal as JSON values. `method`: what was asked; `frame`: the one that asked it. */
-export function tellOtherAnswer(
+export function otherAnswerNotice(
   method: string,
   frame: string,
   recorded: Answer,

@@ -1,13 +1,13 @@
 /**
- * What makes two requests the same request: the method, and the params in canonical form without what differs from
+ * Says what makes two requests the same request: the method, and the params in canonical form without what differs from
  * one run to the next though the request is the same.
  *
  * - Of `_meta`: `progressToken`, the trace context, and what 2026-07-28 clients say of themselves on every request.
  *   Keys of vendors count. A `_meta` with nothing else in it is none; no params are `{}`.
  * - Of `initialize` nothing but the method counts: who connects, and by which version, is not what it asks.
  * - `requestState` and `inputResponses` count: each round of a request is a request of its own.
- * - Variants of a method's name are one method (protocol/methods.ts).
- * - What the user ignores (ignore.ts).
+ * - Variants of a method's name are one method (protocol/message/methods.ts).
+ * - What the user ignores (ignore.ts) does not count.
  */
 
 import { hash } from 'node:crypto';
@@ -19,10 +19,13 @@ import {
   KEEP_ALL,
 } from '../../protocol/json/canonical.ts';
 import { eachElement, findMember, type Span, skipSpace, typeAt } from '../../protocol/json/read.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
+import type { RequestMessage } from '../../protocol/message/message.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
 import { DIGEST_BYTES } from '../recording/columns.ts';
+import type { Recording } from '../recording/recording.ts';
 import type { CallTopic } from '../recording/topics.ts';
-import { argumentsFilter, IGNORE_NOTHING, type IgnoreRules, ignoring } from './ignore.ts';
+import { argumentsFilter, IGNORE_NOTHING, type IgnoreRules, ignoring, readIgnoreRules } from './ignore.ts';
 
 export type RequestKey = CallTopic & {
   /** Of method and params. */
@@ -68,7 +71,7 @@ export function requestKey(
 }
 
 /** The same key for another kind of caller: equal to none of those without it. */
-export function keyFor(caller: string, key: RequestKey): RequestKey {
+function keyFor(caller: string, key: RequestKey): RequestKey {
   return { ...key, digest: digestOf(caller, key.digest) };
 }
 
@@ -128,4 +131,144 @@ export function findParams(payload: Buffer, n: number): Span | null {
 
 function paramsAt(payload: Buffer, start: number): Span | null {
   return findMember(payload, start, 'params') ?? null;
+}
+
+/** The keys of a recording's calls, and of the live requests that are compared with them. */
+export type RecordingKeys = {
+  /** The key of a live request, as it would have been recorded; or why it has none. */
+  ofRequest(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem;
+  /** The key of the recorded call at a place, made anew from its payload; null where it cannot be read any more. */
+  keyAt(place: Place): RequestKey | null;
+  /** The digest of a recorded call, by its number in the script; null where it cannot be read. */
+  digestOf(call: number): Buffer | null;
+  /**
+   * Whether recorded calls with this key differ in what was redacted, by a key that is not at hand: nobody can tell them
+   * apart any more, so none of them answers anybody.
+   */
+  isAmbiguous(key: RequestKey): boolean;
+};
+
+/** Reads all recorded calls where the recording's redaction key is not at hand; none otherwise. */
+export function createRecordingKeys(recording: Recording, rules: IgnoreRules): RecordingKeys {
+  const { script, read } = recording;
+  const makeKey = createKeyMaker(recording, rules);
+
+  function keyAt(place: Place): RequestKey | null {
+    const json = loadIfThere(recording, place);
+    return json && keyOfRecorded(comparable(recording, json));
+  }
+
+  function keyOfRecorded(json: Buffer): RequestKey | null {
+    const message = read(json);
+    if (message?.kind !== 'request') return null;
+    const key = makeKey.of(message, json);
+    return typeof key === 'string' ? null : key;
+  }
+
+  function digestOf(call: number): Buffer | null {
+    const loaded = loadIfThere(recording, script.placeOf(call));
+    if (loaded === null) return null;
+    const json = comparable(recording, loaded);
+    const before = makeKey.before(script.topics.methodOf(script.topicOf(call)), json);
+    return (before ?? keyOfRecorded(json))?.digest ?? null;
+  }
+
+  function findAmbiguous(): ReadonlySet<string> {
+    const ambiguous = new Set<string>();
+    const exactOf = new Map<string, string>();
+    for (let call = 0; !recording.isExact && call < script.size; call += 1) {
+      const exact = loadIfThere(recording, script.placeOf(call));
+      const own = exact && keyOfRecorded(exact);
+      const shared = exact && keyOfRecorded(recording.comparable(exact));
+      if (own === null || shared === null) continue;
+      const name = nameOfKey(shared);
+      if ((exactOf.get(name) ?? nameOfKey(own)) !== nameOfKey(own)) ambiguous.add(name);
+      exactOf.set(name, nameOfKey(own));
+    }
+    return ambiguous;
+  }
+
+  const ambiguous = findAmbiguous();
+  return {
+    ofRequest(request, json) {
+      const asked = comparable(recording, json);
+      const message = asked === json ? request : read(asked);
+      return message?.kind === 'request' ? makeKey.of(message, asked) : 'not-json';
+    },
+    keyAt,
+    digestOf,
+    isAmbiguous: (key) => ambiguous.size > 0 && ambiguous.has(nameOfKey(key)),
+  };
+}
+
+/**
+ * The keys of all calls of a recording that can be read, in their order. Throws `TapedeckError` `usage` for a path that is
+ * none.
+ */
+export function* recordedKeys(
+  recording: Recording,
+  { ignore, ignoreTool }: { ignore: readonly string[]; ignoreTool: readonly string[] },
+): Generator<RequestKey> {
+  const keys = createRecordingKeys(recording, readIgnoreRules(ignore, ignoreTool));
+  for (let call = 0; call < recording.script.size; call += 1) {
+    const key = keys.keyAt(recording.script.placeOf(call));
+    if (key !== null) yield key;
+  }
+}
+
+/** As it would have been recorded, as far as it can be compared. */
+function comparable({ redacted, comparable }: Recording, json: Buffer): Buffer {
+  return comparable(redacted(json));
+}
+
+function loadIfThere({ load }: Recording, place: Place): Buffer | null {
+  try {
+    return load(place);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}
+
+function nameOfKey({ digest }: RequestKey): string {
+  return digest.toString('latin1');
+}
+
+const MAX_REMEMBERED = 256;
+
+const MAX_REMEMBERED_BYTES = 2048;
+
+/** Remembers keys by their text: a live request and its recorded twin mostly have the same, and many requests come again. */
+function createKeyMaker({ session }: Recording, rules: IgnoreRules) {
+  const lately = new Map<string, RequestKey>();
+
+  function of(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem {
+    const { canonical: method, params, details } = request;
+    const text = textOf(method, json, params);
+    const known = text === null ? undefined : lately.get(text);
+    if (known !== undefined) return known;
+    const own = requestKey({ method, target: details.target }, json, params, rules);
+    // A server of both eras answers each in its own way.
+    const hasTwin = session.era === 'dual' && details.isModern && typeof own !== 'string';
+    const key = hasTwin ? keyFor('modern', own) : own;
+    if (typeof key === 'string' || text === null) return key;
+    if (lately.size === MAX_REMEMBERED) lately.clear();
+    lately.set(text, key);
+    return key;
+  }
+
+  /** The key of a request of this method, if one with the same text was seen lately. */
+  function before(method: string, json: Buffer): RequestKey | undefined {
+    const text = textOf(method, json, findParams(json, 0));
+    return text === null ? undefined : lately.get(text);
+  }
+
+  return { of, before };
+}
+
+/** Null for a text that is too long to be remembered. */
+function textOf(method: string, json: Buffer, params: Span | null): string | null {
+  if (params === null) return method;
+  if (params.end - params.start > MAX_REMEMBERED_BYTES) return null;
+  return `${method}\0${json.toString('latin1', params.start, params.end)}`;
 }

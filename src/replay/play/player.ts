@@ -1,18 +1,20 @@
 /**
- * The recorded server, for one live client: takes the client's messages, and says what the recorded server said, with
- * the client's own ids and tokens (translate.ts); what the server asked is asked again (questions.ts). It owns no transport
- * and no clock: where messages go and when is given to it.
+ * The recorded server, for one live client: says what the recorded server said, with the client's own ids and tokens
+ * (translate.ts), when it is due (timetable.ts). What the server asked is asked again (questions.ts). It owns no transport.
  *
  * A call that the recorded client took back has no answer: it gets what was said for it until then, and stays open until
  * the live client takes it back too, or leaves.
  */
 
-import type { Place } from '../../protocol/message/correlate.ts';
 import type { Id } from '../../protocol/message/details.ts';
 import type { Message, RequestMessage } from '../../protocol/message/message.ts';
+import { incapableRefusal } from '../match/refusal.ts';
 import { repeatedSteps } from '../match/repeat.ts';
-import type { Script, Step } from '../recording/script.ts';
+import type { Recording } from '../recording/recording.ts';
+import type { Step } from '../recording/script.ts';
 import { createQuestions, lackingForInput } from './questions.ts';
+import type { Asker, LiveRequest, ReplayEvents, Send } from './request.ts';
+import type { Timetable } from './timetable.ts';
 import {
   endsSubscription,
   isCancellation,
@@ -20,61 +22,30 @@ import {
   liveAnswer,
   liveNotification,
   liveProgress,
-  ownAnswer,
   tokenOf,
 } from './translate.ts';
 
-/** What is to be done for a live request. */
-export type Choice =
-  /** Play this call of the script. `isRepeat`: not for the first time. */
-  | { type: 'call'; call: number; isRepeat: boolean }
-  /** Answer in the server's place: the member `result` or `error`, as JSON text. */
-  | { type: 'answer'; member: 'result' | 'error'; json: string }
-  /** Somebody else answers it. */
-  | { type: 'elsewhere'; ask: (asker: Asker) => void };
-
-/** Sends one message of the server. `isAnswer`: nothing more comes for the request. */
-export type Send = (json: Buffer, step: Step | null, isAnswer: boolean) => void;
-
-/** Whoever brought a request: takes what is said for it. */
-export type Asker = {
-  send: Send;
-  /**
-   * All that was recorded for a request, before anything of it is sent. `exchange`: the HTTP exchange that the recorded
-   * call was asked on.
-   */
-  plan?: (steps: readonly Step[], exchange: number | null) => void;
-  /** The client has taken a request back: it gets no answer. */
-  withdraw?: () => void;
-};
-
-/** `first` and `next` of what is sent for a request; `unasked`: for none. */
-export type Turn = 'first' | 'next' | 'unasked';
-
-/** Does something so many microseconds (of recorded time) later. Gives what prevents it; null where it is done already. */
-type Schedule = (micros: number, turn: Turn, action: () => void) => (() => void) | null;
-
-type PlayerOptions = {
-  script: Script;
-  /** The message of the recording at this place: its own JSON text. */
-  load: (place: Place) => Buffer;
-  choose: (request: RequestMessage, json: Buffer) => Choice;
-  /** The recorded server asked for something that the live client cannot do: gives the error to answer with, as JSON. */
-  onIncapable: (request: RequestMessage, capability: string) => string;
-  /** The client has answered the question that the recorded server asked at this place. */
-  onSettled: (question: Place, answer: Message, json: Buffer) => void;
-  /** Sends what belongs to no request. */
+export type PlayerOptions = {
+  recording: Recording;
+  timetable: Pick<Timetable, 'schedule'>;
+  /** Takes what belongs to no request. */
   sendUnasked: Send;
-  schedule: Schedule;
+  events: ReplayEvents;
 };
+
+/** All that was recorded for a request. `httpExchange`: the one that the recorded request came on; null for stdio. */
+export type RecordedReply = { steps: readonly Step[]; httpExchange: number | null };
 
 export type Player = {
-  /** `json` is the message's own text. Messages of other kinds than a request have no asker. */
-  receive(message: Message, json: Buffer, asker?: Asker): void;
-  /**
-   * Nobody waits for this request any more: its transport was closed. Clients whose transports share a player may use
-   * the same id at once, so it is the one that this asker brought.
-   */
+  /** Takes what a request says of its client, whoever answers it. */
+  learn(request: RequestMessage, json: Buffer): void;
+  /** Plays what was recorded for a call of the script. `isRepeat`: not for the first time. */
+  play(request: LiveRequest, call: number, isRepeat: boolean): RecordedReply;
+  /** Takes the client's answer to a question. */
+  settle(answer: Message, json: Buffer): void;
+  /** The client takes the latest request with this id back. */
+  cancel(key: string): void;
+  /** The transport of this request was closed. Several transports may use one id at once. */
   abandon(id: Id, asker: Asker): void;
   /** Plays what the server said before it was asked anything. */
   begin(): void;
@@ -82,9 +53,7 @@ export type Player = {
 
 /** A request that is being answered. */
 type Play = {
-  request: RequestMessage;
-  json: Buffer;
-  asker: Asker;
+  request: LiveRequest;
   call: number;
   isRepeat: boolean;
   recordedToken: () => string | undefined;
@@ -97,50 +66,26 @@ type Play = {
 
 const INTERNAL_ERROR = -32603;
 
-const NOBODY: Asker = { send() {} };
-
 const nothing = () => {};
 
-export function createPlayer(options: PlayerOptions): Player {
-  const { script, load, choose, sendUnasked, schedule } = options;
+export function createPlayer({ recording, timetable, sendUnasked, events }: PlayerOptions): Player {
+  const { script, load } = recording;
+  const { schedule } = timetable;
   /** What is being answered; of several requests with one id, `plays` has the latest. */
   const open = new Set<Play>();
   const plays = new Map<string, Play>();
-  const questions = createQuestions<Play>();
+  const questions = createQuestions<Play>(recording, events.onNotice);
 
-  function receive(message: Message, json: Buffer, asker = NOBODY): void {
-    if (message.kind === 'request') ask(message, json, asker);
-    else if (message.kind !== 'notification') settle(message, json);
-    else if (message.details.cancels !== null) stop(message.details.cancels);
-  }
-
-  function ask(request: RequestMessage, json: Buffer, asker: Asker): void {
-    questions.learn(request, json);
-    const choice = choose(request, json);
-    if (choice.type === 'elsewhere') choice.ask(asker);
-    if (choice.type === 'answer') asker.send(ownAnswer(json, choice.member, choice.json), null, true);
-    if (choice.type !== 'call') return;
-    const { call, isRepeat } = choice;
+  function play(request: LiveRequest, call: number, isRepeat: boolean): RecordedReply {
     const all = script.stepsOf(call);
-    const steps = isRepeat ? repeatedSteps(request.canonical, all) : all;
+    const steps = isRepeat ? repeatedSteps(request.message.canonical, all) : all;
     const recordedToken = once(() => tokenOf(load(script.placeOf(call))));
     const cancel = nothing;
-    const play = {
-      request,
-      json,
-      asker,
-      call,
-      isRepeat,
-      recordedToken,
-      steps,
-      next: 0,
-      isOver: false,
-      cancel,
-    };
-    plays.set(request.id.key, play);
-    open.add(play);
-    asker.plan?.(steps, script.httpExchangeOf(call));
-    advance(play);
+    const begun = { request, call, isRepeat, recordedToken, steps, next: 0, isOver: false, cancel };
+    plays.set(request.message.id.key, begun);
+    open.add(begun);
+    advance(begun);
+    return { steps, httpExchange: script.httpExchangeOf(call) };
   }
 
   /** Sends what is due, up to the next step that has to wait. */
@@ -148,8 +93,8 @@ export function createPlayer(options: PlayerOptions): Player {
     const step = play.steps[play.next];
     if (step === undefined || play.isOver || questions.isOpen(step.waitsFor, play)) return;
     const before = play.steps[play.next - 1];
-    const turn = before === undefined ? 'first' : 'next';
-    const cancel = schedule(step.after - (before?.after ?? 0), turn, () => {
+    const order = before === undefined ? 'first' : 'next';
+    const cancel = schedule(step.after - (before?.after ?? 0), order, () => {
       if (play.isOver || play.steps[play.next] !== step || questions.isOpen(step.waitsFor, play)) return;
       play.next += 1;
       tryPerform(play, step);
@@ -167,7 +112,8 @@ export function createPlayer(options: PlayerOptions): Player {
       // Its answer has gone already; what failed came behind it.
       if (play.isOver) return;
       const message = `tapedeck: the recording cannot be read: ${(error as Error).message}`;
-      refuse(play, JSON.stringify({ code: INTERNAL_ERROR, message }));
+      finish(play);
+      play.request.answerItself('error', JSON.stringify({ code: INTERNAL_ERROR, message }));
     }
   }
 
@@ -177,52 +123,40 @@ export function createPlayer(options: PlayerOptions): Player {
     else if (step.kind === 'request') askBack(play, step, recorded);
     else {
       const live = notificationFor(play, recorded);
-      if (live !== null) play.asker.send(live, step, false);
+      if (live !== null) play.request.tell(live, step);
     }
   }
 
   function answer(play: Play, step: Step, recorded: Buffer): void {
-    const capability = play.request.details.isModern ? lackingForInput(recorded, play.json) : null;
+    const { message, json } = play.request;
+    const capability = message.details.isModern ? lackingForInput(recorded, json) : null;
     if (capability !== null) {
-      refuse(play, options.onIncapable(play.request, capability));
+      refuseIncapable(play, capability);
       return;
     }
     finish(play);
-    play.asker.send(liveAnswer(play, recorded), step, true);
+    play.request.answer(liveAnswer(message, recorded), step);
     // News once only: a client that lists anew because the list has changed would never come to an end.
     if (!play.isRepeat) for (const unasked of script.aftermathOf(play.call)) sendLater(unasked, play);
   }
 
   function askBack(play: Play, step: Step, recorded: Buffer): void {
     const capability = questions.lacking(recorded);
-    if (capability !== null) refuse(play, options.onIncapable(play.request, capability));
-    else play.asker.send(questions.ask(recorded, step.place, play), step, false);
+    if (capability !== null) refuseIncapable(play, capability);
+    else play.request.tell(questions.ask(recorded, step.place, play), step);
   }
 
-  function refuse(play: Play, error: string): void {
+  function refuseIncapable(play: Play, capability: string): void {
     finish(play);
-    play.asker.send(ownAnswer(play.json, 'error', error), null, true);
+    play.request.refuse(incapableRefusal(play.request.message, capability));
   }
 
   function finish(play: Play): void {
+    const { key } = play.request.message.id;
     play.isOver = true;
     play.cancel();
     open.delete(play);
-    if (plays.get(play.request.id.key) === play) plays.delete(play.request.id.key);
-  }
-
-  function settle(message: Message, json: Buffer): void {
-    const settled = questions.settle(message);
-    if (settled === undefined) return;
-    options.onSettled(settled.place, message, json);
-    if (settled.asked !== null) advance(settled.asked);
-  }
-
-  function stop(key: string): void {
-    const play = plays.get(key);
-    if (play === undefined) return;
-    finish(play);
-    play.asker.withdraw?.();
+    if (plays.get(key) === play) plays.delete(key);
   }
 
   function sendLater(step: Step, after: Play | null): void {
@@ -238,7 +172,7 @@ export function createPlayer(options: PlayerOptions): Player {
   function sendUnaskedLive(step: Step, recorded: Buffer, after: Play | null): void {
     if (step.kind === 'notification') {
       const live = isProgress(recorded)
-        ? after && liveProgress(after, recorded)
+        ? after && liveProgress(after.request, after.recordedToken, recorded)
         : questions.takeBack(recorded);
       if (live !== null) sendUnasked(live, step, false);
     }
@@ -247,16 +181,31 @@ export function createPlayer(options: PlayerOptions): Player {
       sendUnasked(questions.ask(recorded, step.place, null), step, false);
   }
 
-  function notificationFor(play: Play, recorded: Buffer): Buffer | null {
-    if (isProgress(recorded)) return liveProgress(play, recorded);
-    if (isCancellation(recorded) && !endsSubscription(play, recorded)) return questions.takeBack(recorded);
-    return liveNotification(play, recorded);
+  function notificationFor({ request, recordedToken }: Play, recorded: Buffer): Buffer | null {
+    if (isProgress(recorded)) return liveProgress(request, recordedToken, recorded);
+    if (isCancellation(recorded) && !endsSubscription(request, recorded)) return questions.takeBack(recorded);
+    return liveNotification(request, recorded);
   }
 
   return {
-    receive,
+    learn: questions.learn,
+    play,
+    settle(message, json) {
+      const asked = questions.settle(message, json);
+      if (asked !== null) advance(asked);
+    },
+    cancel(key) {
+      const cancelled = plays.get(key);
+      if (cancelled === undefined) return;
+      finish(cancelled);
+      cancelled.request.withdraw();
+    },
     abandon(id, asker) {
-      for (const play of open) if (play.request.id.key === id.key && play.asker === asker) finish(play);
+      for (const play of open) {
+        if (!play.request.isFrom(id.key, asker)) continue;
+        finish(play);
+        play.request.abandon();
+      }
     },
     begin() {
       for (const step of script.prologue()) sendLater(step, null);

@@ -1,15 +1,17 @@
 /**
- * What the recorded server asked its client (sampling, elicitation, roots), asked again of one live client: with a fresh
- * id, and only what it has declared that it can answer. Its answers are awaited, and compared with the recorded ones.
+ * Asks one live client what the recorded server asked its own (sampling, elicitation, roots): with a fresh id, and only what
+ * the client has declared that it can answer. Its answers are awaited, and compared with the recorded ones.
  */
 
 import { sourceAt, substitute } from '../../protocol/json/edit.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import type { Message, RequestMessage } from '../../protocol/message/message.ts';
+import { type Answer, type Notice, otherAnswerNotice } from '../match/compare.ts';
+import { frameText, type Recording } from '../recording/recording.ts';
 import { isCancellation } from './translate.ts';
 
-/** The client's answer to a question. */
-type Settlement<T> = { asked: T | null; place: Place };
+/** A question without an answer so far. `asked`: for whom; null where no call depends on it. */
+type OpenQuestion<T> = { asked: T | null; place: Place };
 
 /** `T`: for whom it is asked; null where no call depends on it. */
 type Questions<T> = {
@@ -26,17 +28,18 @@ type Questions<T> = {
   takeBack(recorded: Buffer): Buffer | null;
   /** Whether one of these questions, asked for the same, is still open. */
   isOpen(places: readonly Place[], asked: T): boolean;
-  /** Undefined where the client answers what it was not asked. */
-  settle(answer: Message): Settlement<T> | undefined;
+  /** Takes an answer of the client. Returns for whom it was asked; null for nobody, or where it was not asked. */
+  settle(answer: Message, json: Buffer): T | null;
 };
 
 const REQUEST_ID = ['params', 'requestId'];
 
 const CLIENT_CAPABILITIES = ['params', '_meta', 'io.modelcontextprotocol/clientCapabilities'];
 
-export function createQuestions<T>(): Questions<T> {
-  /** Questions without an answer so far, by their fresh id. */
-  const open = new Map<string, Settlement<T>>();
+/** `onNotice` is called when the client answers otherwise than the recorded one did. */
+export function createQuestions<T>(recording: Recording, onNotice: (notice: Notice) => void): Questions<T> {
+  /** By their fresh id. */
+  const open = new Map<string, OpenQuestion<T>>();
   /** The fresh id of each question, by the text of its recorded one. */
   const freshIds = new Map<string, string>();
   let capabilities: Capabilities = {};
@@ -70,14 +73,43 @@ export function createQuestions<T>(): Questions<T> {
       places.some((place) =>
         [...open.values()].some((one) => one.asked === asked && isSame(one.place, place)),
       ),
-    settle(answer) {
-      if ((answer.kind !== 'result' && answer.kind !== 'error') || answer.id === null) return undefined;
-      const { key } = answer.id;
-      const settled = open.get(key);
+    settle(message, json) {
+      if ((message.kind !== 'result' && message.kind !== 'error') || message.id === null) return null;
+      const { key } = message.id;
+      const question = open.get(key);
+      if (question === undefined) return null;
       open.delete(key);
-      return settled;
+      const notice = compareAnswer(recording, question.place, { json, message });
+      if (notice !== null) onNotice(notice);
+      return question.asked;
     },
   };
+}
+
+/** Null where the answer is the recorded one, or nothing can be said about that. */
+function compareAnswer(recording: Recording, question: Place, answer: Answer): Notice | null {
+  const at = recording.answerTo(question);
+  const asked = messageAt(recording, question);
+  const recorded = at && messageAt(recording, at);
+  if (!recorded || asked?.message.kind !== 'request') return null;
+  const frame = frameText(recording.originOf(question));
+  // What was redacted then does not count as another answer now, nor is it shown.
+  const alike = ({ json, message }: Answer) => ({
+    message,
+    json: recording.comparable(recording.redacted(json)),
+  });
+  return otherAnswerNotice(asked.message.canonical, frame, alike(recorded), alike(answer));
+}
+
+/** Null where it cannot be read any more. */
+function messageAt({ load, read }: Recording, place: Place): Answer | null {
+  try {
+    const json = load(place);
+    const message = read(json);
+    return message === undefined ? null : { json, message };
+  } catch {
+    return null;
+  }
 }
 
 /** What a request of 2026-07-28 would have to have declared to be given this result; null where it may have it. */

@@ -13,8 +13,7 @@
 import { type Substitution, sourceAt, substitute, substituteOne } from '../../protocol/json/edit.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 
-/** A live request. `recordedToken`: the progress token, as it was written, of the recorded one that it stands for. */
-type Played = { request: RequestMessage; json: Buffer; recordedToken: () => string | undefined };
+type Request = { message: RequestMessage; json: Buffer };
 
 const META = ['params', '_meta'] as const;
 
@@ -26,7 +25,7 @@ const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
 
 const LISTEN = 'subscriptions/listen';
 
-export function liveAnswer({ request }: Pick<Played, 'request'>, recorded: Buffer): Buffer {
+export function liveAnswer(request: RequestMessage, recorded: Buffer): Buffer {
   const { id } = request;
   const text = id.type === 'string' ? `"${id.text}"` : id.text;
   if (request.canonical !== LISTEN) return substituteOne(recorded, ID, text);
@@ -36,7 +35,7 @@ export function liveAnswer({ request }: Pick<Played, 'request'>, recorded: Buffe
   ]);
 }
 
-/** An answer that no server gave: the member `result` or `error`, as JSON text. */
+/** An answer that came from no server: the member `result` or `error`, as JSON text. */
 export function ownAnswer(json: Buffer, member: 'result' | 'error', value: string): Buffer {
   return Buffer.from(`{"jsonrpc":"2.0","id":${sourceAt(json, ['id']) ?? 'null'},"${member}":${value}}`);
 }
@@ -50,8 +49,15 @@ export function isProgress(recorded: Buffer): boolean {
   return sourceAt(recorded, TOKEN) !== undefined;
 }
 
-/** Null where it has no place in the live run. */
-export function liveProgress({ json, recordedToken }: Played, recorded: Buffer): Buffer | null {
+/**
+ * Null where it has no place in the live run. `recordedToken`: the progress token of the recorded request, as it was
+ * written.
+ */
+export function liveProgress(
+  { json }: Request,
+  recordedToken: () => string | undefined,
+  recorded: Buffer,
+): Buffer | null {
   const token = tokenOf(json);
   return token === undefined || recordedToken() !== sourceAt(recorded, TOKEN)
     ? null
@@ -64,13 +70,13 @@ export function isCancellation(json: Buffer): boolean {
 }
 
 /** Whether this is how a server ends the subscription that the request opened. */
-export function endsSubscription({ request }: Played, recorded: Buffer): boolean {
-  return request.canonical === LISTEN && isCancellation(recorded);
+export function endsSubscription({ message }: Request, recorded: Buffer): boolean {
+  return message.canonical === LISTEN && isCancellation(recorded);
 }
 
-export function liveNotification(played: Played, recorded: Buffer): Buffer {
-  const text = sourceAt(played.json, ['id']) ?? 'null';
+export function liveNotification(request: Request, recorded: Buffer): Buffer {
+  const text = sourceAt(request.json, ['id']) ?? 'null';
   const substitutions: Substitution[] = [{ path: [...META, SUBSCRIPTION], text }];
-  if (endsSubscription(played, recorded)) substitutions.push({ path: ['params', 'requestId'], text });
+  if (endsSubscription(request, recorded)) substitutions.push({ path: ['params', 'requestId'], text });
   return substitute(recorded, substitutions);
 }

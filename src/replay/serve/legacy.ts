@@ -18,7 +18,7 @@ import {
   UNKNOWN_SESSION,
 } from '../http/refusal.ts';
 import type { Mock, MockClient } from '../mock.ts';
-import type { Send } from '../play/player.ts';
+import type { Send } from '../play/request.ts';
 import type { Recording } from '../recording/recording.ts';
 import { type Post, playPost } from './post.ts';
 import type { HttpProfile } from './profile.ts';

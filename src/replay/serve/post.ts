@@ -6,10 +6,12 @@ import { type Message, parseMessages } from '../../protocol/message/message.ts';
 import type { HttpHead } from '../../store/read/http.ts';
 import { type AcceptedForms, acceptedForms, answerHeaders } from '../http/headers.ts';
 import { type HttpRefusal, NOT_ACCEPTABLE, NOT_JSON, TOO_LARGE, UNSUPPORTED_TYPE } from '../http/refusal.ts';
-import { arrayOf } from '../play/batch.ts';
-import type { Asker, Player, Send } from '../play/player.ts';
+import type { MockClient } from '../mock.ts';
+import type { RecordedReply } from '../play/player.ts';
+import type { Asker, Send } from '../play/request.ts';
 import { messageText, type Recording } from '../recording/recording.ts';
 import type { Step } from '../recording/script.ts';
+import { arrayOf } from './batch.ts';
 import { cameAsStream, cameUnasked, type HttpProfile } from './profile.ts';
 import type { SseStream, SseStreams } from './stream.ts';
 
@@ -89,14 +91,14 @@ type Answering = Pick<
 /** Plays all messages of the POST. Gives the reply to its requests; null where it has none. */
 export function playPost(
   { request, response, body, messages, isBatch }: Post,
-  player: Player,
+  client: MockClient,
   answering: Answering,
 ): HttpReply | null {
   const requests = messages.filter(({ kind }) => kind === 'request').length;
   const { recording, profile, sessionId, streams, sendUnasked, statusOf } = answering;
   if (requests === 0) {
     response.writeHead(ACCEPTED, answerHeaders(profile.accepted, '', sessionId)).end();
-    receiveAll(player, body, messages);
+    receiveAll(client, body, messages);
     return null;
   }
   const accepted = acceptedForms(request.headers);
@@ -113,15 +115,24 @@ export function playPost(
     statusOf,
   };
   const reply = new HttpReply(answer);
-  receiveAll(player, body, messages, reply);
-  reply.start();
+  reply.start(receiveAll(client, body, messages, reply));
   return reply;
 }
 
-export function receiveAll(player: Player, body: Buffer, messages: readonly Message[], asker?: Asker): void {
+/** Gives the client all messages of a body. Returns what was recorded for the requests among them. */
+export function receiveAll(
+  client: MockClient,
+  body: Buffer,
+  messages: readonly Message[],
+  asker?: Asker,
+): RecordedReply[] {
+  const replies: RecordedReply[] = [];
   for (const [n, message] of messages.entries()) {
-    if (message.kind !== 'invalid') player.receive(message, messageText(body, n), asker);
+    if (message.kind === 'invalid') continue;
+    const reply = client.receive(message, messageText(body, n), asker);
+    if (reply !== null) replies.push(reply);
   }
+  return replies;
 }
 
 /**
@@ -176,18 +187,13 @@ class HttpReply implements Required<Asker> {
     this.#open = options.requests;
   }
 
-  /** Whoever takes it does so without the rest. */
+  /** Bound: it is passed on without its object. */
   readonly send: Send = (json, step, isAnswer) => {
     const { recording, sendUnasked } = this.#options;
     if (step !== null && cameUnasked(recording, step)) sendUnasked(json, step, isAnswer);
     else if (this.#isStarted) this.#pass({ json, step, isAnswer });
     else this.#queue.push({ json, step, isAnswer });
   };
-
-  plan(steps: readonly Step[], httpExchange: number | null): void {
-    if (httpExchange !== null && !this.#asked.includes(httpExchange)) this.#asked.push(httpExchange);
-    for (const step of steps) if (!cameUnasked(this.#options.recording, step)) this.#planned.push(step);
-  }
 
   /**
    * A stream that had nothing but this stays open, as the official servers leave it: at its end a client would come back
@@ -197,9 +203,13 @@ class HttpReply implements Required<Asker> {
     if (this.#options.requests > 1) this.#settle();
   }
 
-  /** All its messages have been taken: chooses the form, and sends what is there. */
-  start(): void {
+  /** All messages of the POST have been taken: chooses the form by what was recorded for them, and sends what is there. */
+  start(recorded: readonly RecordedReply[]): void {
     this.#isStarted = true;
+    for (const { steps, httpExchange } of recorded) {
+      if (httpExchange !== null && !this.#asked.includes(httpExchange)) this.#asked.push(httpExchange);
+      for (const step of steps) if (!cameUnasked(this.#options.recording, step)) this.#planned.push(step);
+    }
     if (this.#isStreamed()) this.#openStream();
     const queue = this.#queue;
     this.#queue = [];

@@ -11,9 +11,9 @@ import type { Frame } from '../../protocol/wire/frame.ts';
 import { createLineSplitter, oneLine } from '../../protocol/wire/lines.ts';
 import { INVALID_REQUEST, PARSE_ERROR } from '../http/refusal.ts';
 import type { Mock } from '../mock.ts';
-import { createBatch } from '../play/batch.ts';
-import type { Asker, Send } from '../play/player.ts';
+import type { Asker, Send } from '../play/request.ts';
 import { messageText } from '../recording/recording.ts';
+import { createBatch } from './batch.ts';
 
 type StdioMock = {
   feed(bytes: Buffer): void;
@@ -23,11 +23,6 @@ type StdioMock = {
 
 /** A longer line than any client's is not read. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024;
-
-const MAX_SHOWN_BYTES = 60;
-
-/** No secret that begins in what is shown is longer. */
-const MAX_REDACTED_BYTES = 16 * 1024;
 
 const UNREADABLE = new Set<InvalidMessage['reason']>(['not-json', 'truncated']);
 
@@ -45,7 +40,7 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
     if (!isFeeding || waitingBytes >= MOST_TOGETHER_BYTES) flush();
   };
   const alone: Asker = { send };
-  const player = mock.createClient(send);
+  const client = mock.createClient(send);
   const splitter = createLineSplitter({
     channel: 'stdin',
     maxBytes: MAX_LINE_BYTES,
@@ -65,7 +60,7 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
 
   function receiveAll(frame: Frame, messages: readonly Message[], asker: Asker): void {
     for (const [n, message] of messages.entries()) {
-      if (message.kind !== 'invalid') player.receive(message, messageText(frame.payload, n), asker);
+      if (message.kind !== 'invalid') client.receive(message, messageText(frame.payload, n), asker);
       else refuseInvalid(frame, message, asker);
     }
   }
@@ -96,16 +91,13 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
 
   /** `asker`: who gets an error; null for nobody. */
   function refuse(frame: Frame, problem: string, code: number, id: string, asker: Asker | null): void {
-    const beginning = mock.redacted(frame.payload.subarray(0, MAX_REDACTED_BYTES));
-    const shown = beginning.toString('utf8', 0, MAX_SHOWN_BYTES);
-    const line = `malformed input: what the client sent ${problem}: ${shown}${frame.size > MAX_SHOWN_BYTES ? '…' : ''}`;
-    mock.notice({ line, text: `${line}\n` });
+    mock.noticeMalformed(frame.payload, frame.size, problem);
     const kind = code === PARSE_ERROR ? 'Parse error' : 'Invalid Request';
     const error = JSON.stringify({ code, message: `${kind}: the message ${problem}` });
     asker?.send(Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${error}}`), null, true);
   }
 
-  player.begin();
+  client.begin();
   return {
     feed: (bytes) => together(() => splitter.feed(bytes, 0)),
     end: () => together(splitter.end),

@@ -61,15 +61,13 @@ async function openTestDeck(recorded: readonly object[] = [], options: Partial<L
       return clock;
     },
     onCall: ({ topic: asked, outcome }, why) => void calls.push([asked?.method ?? null, outcome, why]),
-    onRefusal() {},
     ...options,
   });
   const mock = createMock({
     recording,
     matching,
     speed: 'fast',
-    onRefusal() {},
-    onNotice() {},
+    events: { onRefusal() {}, onNotice() {} },
     live: deck.live,
   });
   const heard: unknown[] = [];

@@ -8,15 +8,18 @@ import {
   explainMiss,
   type MissContext,
   type MissExplanation,
-  missError,
-  missLine,
-  missReport,
-  NO_RECORDED_ANSWER,
   unreadableMiss,
 } from '../../../src/replay/match/miss.ts';
+import { missRefusal, NO_RECORDED_ANSWER } from '../../../src/replay/match/refusal.ts';
 import { sortedText } from '../../support/json-text.ts';
 import { call, keyOf, recordedCalls, smallArguments, smallJson } from '../../support/replay.ts';
 import { scale } from '../../support/scale.ts';
+
+const missError = (miss: MissExplanation) => missRefusal(miss).error;
+
+const missLine = (miss: MissExplanation) => missRefusal(miss).line;
+
+const missReport = (miss: MissExplanation) => missRefusal(miss).text;
 
 /** Makes the changes one after the other, as RFC 6902 says. */
 function applied(value: unknown, differences: readonly Difference[]): unknown {

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
 import { createPlayer } from '../../../src/replay/play/player.ts';
+import { type Asker, LiveRequest } from '../../../src/replay/play/request.ts';
+import { createTimetable } from '../../../src/replay/play/timetable.ts';
+import type { Recording } from '../../../src/replay/recording/recording.ts';
 import type { ScriptLine } from '../../../src/replay/recording/script.ts';
 import { buildScript } from '../../../src/replay/recording/script.ts';
 import { parseOne } from '../../support/messages.ts';
@@ -28,24 +31,23 @@ test('an answer whose transport has failed is not followed by another one', () =
     line(1, 'client-to-server', 'request', null),
     line(2, 'server-to-client', 'result', 1),
   ]);
+  const recording = { script, load: () => ANSWER } as Partial<Recording> as Recording;
+  const events = { onRefusal() {}, onNotice() {} };
   const player = createPlayer({
-    script,
-    load: () => ANSWER,
-    choose: () => ({ type: 'call', call: 0, isRepeat: false }),
-    onIncapable: () => '{}',
-    onSettled: () => {},
+    recording,
+    timetable: createTimetable('fast'),
     sendUnasked: () => {},
-    schedule(_micros, _turn, action) {
-      action();
-      return null;
-    },
+    events,
   });
   const sent: string[] = [];
-  player.receive(parseOne(ASKED), ASKED, {
+  const asker: Asker = {
     send(json) {
       sent.push(json.toString());
       throw new Error('the pipe is gone');
     },
-  });
+  };
+  const message = parseOne(ASKED);
+  if (message.kind !== 'request') throw new Error('no request');
+  player.play(new LiveRequest(message, ASKED, asker, events), 0, false);
   expect(sent).toEqual([ANSWER.toString()]);
 });

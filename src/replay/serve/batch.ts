@@ -3,8 +3,8 @@
  * servers of other revisions of that era take them). What else is said for its requests goes by itself, at once.
  */
 
+import type { Asker, Send } from '../play/request.ts';
 import type { Step } from '../recording/script.ts';
-import type { Asker, Send } from './player.ts';
 
 /** `requests`: how many of the batch's messages get an answer. */
 export function createBatch(send: Send, requests: number): Asker {
