@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /** Tests that start no process: `test/support/no-processes.ts` holds them to it. */
 const UNIT = [
-  'test/structure.test.ts',
+  'test/{readme,structure}.test.ts',
   'test/capture/http/*.test.ts',
   'test/clients/clients.test.ts',
   'test/conformance/*.test.ts',

@@ -21,6 +21,7 @@ import {
   textOf,
   writtenCommands,
 } from './support/documents.ts';
+import { connect, EVERYTHING_STDIO, echo, openDeck } from './support/kit.ts';
 import { ROOT, tempStore } from './support/tapedeck.ts';
 
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -158,4 +159,16 @@ test('the example of the README is a part of the one of the test kit, which is t
     blocksOf(page).filter(({ language }) => language === 'ts'),
   ) as [Block[], Block[]];
   expect(long?.text).toContain(short?.text ?? 'missing');
+});
+
+test('the failed assertion of the test kit’s page is what the kit says', async () => {
+  const deck = await openDeck(EVERYTHING_STDIO);
+  const client = await connect(deck.transport());
+  await client.listTools();
+  await expect(echo(client, 'Hello, disc.')).rejects.toThrow('1404');
+  const [shown] = blocksOf('docs/test-kit.md').filter(({ text }) => text.startsWith('TapedeckError: '));
+  const params = { name: 'echo', arguments: { message: 'Hello, tape.' } };
+  expect(() => deck.assertCalled('tools/call', params)).toThrow(
+    expect.objectContaining({ message: shown?.text.replace('TapedeckError: ', '').trimEnd() }),
+  );
 });
