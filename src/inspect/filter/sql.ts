@@ -6,7 +6,7 @@
 import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
-import { type Field, type FilterRow, fieldOf, type Join, rowOfFrame, type Value } from './fields.ts';
+import { type Field, fieldOf, type Join } from './fields.ts';
 import { type Filter, isAboutSessions, sessionPart, type Term, type Test } from './filter.ts';
 import type { PieceTest, TextTest } from './text-test.ts';
 
@@ -34,12 +34,21 @@ export function selectFrames(store: Store, filter: Filter): FrameSelection {
   const { sql, values } = compile(store, filter, (field) => field.sql);
   const joins = joinsOf(filter);
   const joined = JOINS.filter(([join]) => joins.has(join)).map(([, text]) => text);
+  const among = (frames: string) =>
+    `SELECT f.seq FROM ${frames} AS f ${joined.join(' ')} WHERE f.session = @session AND ${sql}`;
   return {
-    sql: `SELECT f.seq FROM frame AS f ${joined.join(' ')} WHERE f.session = @session AND ${sql}`,
+    sql: among('frame'),
     values,
-    hasUnfinished: (session, frame) => holds(filter, rowOfFrame(store, session, frame)),
+    hasUnfinished({ number: session }, { channel, at, size, payload, http }) {
+      const row = { session, channel, at, size, payload, http: http?.exchange ?? null };
+      return store.prepare<[object]>(among(UNFINISHED)).get({ ...values, ...row }) !== undefined;
+    },
   };
 }
+
+/** A frame that has not ended, as a row of `frame`. It has no messages yet, and no number that one could have. */
+const UNFINISHED = `(SELECT @session AS session, NULL AS seq, @channel AS channel, @at AS at, @size AS size,
+  @payload AS payload, @http AS http)`;
 
 /** A condition on `session AS s`, true for every session that has a frame for which the filter holds. */
 function selectSessions(store: Store, filter: Filter): { sql: string; values: Values } {
@@ -154,53 +163,4 @@ function prepareFrameSearch(store: Store, filter: Filter): (session: SessionRow)
   const { sql, values } = selectFrames(store, filter);
   const any = store.prepare<[object], number>(`${sql} LIMIT 1`);
   return ({ number }) => any.get({ ...values, session: number }) !== undefined;
-}
-
-/** A filter asked of a row in memory. It means the same as the SQL of `filter-sql.ts`, and is what that is tested against. */
-
-export function holds(filter: Filter, row: FilterRow): boolean {
-  switch (filter.type) {
-    case 'and':
-      return filter.parts.every((part) => holds(part, row));
-    case 'or':
-      return filter.parts.some((part) => holds(part, row));
-    case 'not':
-      return !holds(filter.part, row);
-    case 'term':
-      return termHolds(filter, row) !== filter.isNegated;
-  }
-}
-
-function termHolds({ field: name, test }: Term, row: FilterRow): boolean {
-  const field = fieldOf(name);
-  if (field.type === 'payload') return test.type === 'matches' && test.text.has(row.frame.payload);
-  const values = field.values(row);
-  if (values.some((value) => passes(value, test))) return true;
-  if (field.takesBeginning !== true || test.type !== 'equals') return false;
-  return String(values[0] ?? '').startsWith(String(test.value));
-}
-
-function passes(value: Value, test: Test): boolean {
-  if (value === null) return false;
-  switch (test.type) {
-    case 'equals':
-      return value === test.value;
-    case 'matches':
-      return test.text.has(String(value));
-    case 'compares':
-      return compares(Number(value), test.operator, test.value);
-  }
-}
-
-function compares(value: number, operator: '>' | '<' | '>=' | '<=', than: number): boolean {
-  switch (operator) {
-    case '>':
-      return value > than;
-    case '<':
-      return value < than;
-    case '>=':
-      return value >= than;
-    case '<=':
-      return value <= than;
-  }
 }

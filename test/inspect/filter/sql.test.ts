@@ -4,13 +4,14 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FIELDS, type FieldName, OPERATORS_OF } from '../../../src/inspect/filter/fields.ts';
 import { parseFilter } from '../../../src/inspect/filter/filter.ts';
-import { eachSessionWith, holds, selectFrames } from '../../../src/inspect/filter/sql.ts';
+import { eachSessionWith, selectFrames } from '../../../src/inspect/filter/sql.ts';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
-import { eachFrame } from '../../../src/store/read/frames.ts';
+import { type BareFrame, eachFrame } from '../../../src/store/read/frames.ts';
 import { eachSession, findSession } from '../../../src/store/read/sessions.ts';
-import { rowsOf } from '../../support/filter-rows.ts';
+import { holds, rowsOf } from '../../support/filter-rows.ts';
 import { scale } from '../../support/scale.ts';
 import { ROOT, tempStore } from '../../support/tapedeck.ts';
+
 import { importText } from '../../support/text-recording.ts';
 
 const NOW = 1_800_000_000_000_000;
@@ -187,6 +188,38 @@ test('SQL selects the frames for which a filter holds in memory, of random sessi
   expect(selected).toBeGreaterThan(scale(1000));
 });
 
+test('SQL selects the lines that have not ended for which a filter holds in memory', {
+  timeout: 60_000,
+}, async () => {
+  const rest = fc.record({ channel: fc.constantFrom('stdin', 'stdout'), text: texts });
+  const rests = fc.uniqueArray(rest, { selector: ({ channel }) => channel, minLength: 1 });
+  let selected = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      session,
+      rests,
+      fc.array(readable, { minLength: 10, maxLength: 10 }),
+      async (one, unfinished, filters) => {
+        const store = openStore(tempStore());
+        const lines = unfinished.map((line) => JSON.stringify({ ms: 1, unfinished: true, ...line }));
+        await importText(store, recordingOf({ ...one, lines: [...one.lines.slice(0, 3), ...lines] }));
+        const whole = findSession(store, 'latest');
+        for (const text of filters) {
+          const parsed = parseFilter(text, NOW);
+          const bySql = unfinishedIn([...eachFrame(store, whole, selectFrames(store, parsed))]);
+          const held = rowsOf(store, whole).filter(({ row }) => holds(parsed, row));
+          const inMemory = unfinishedIn(held.map(({ frame }) => frame));
+          expect(bySql, text).toEqual(inMemory);
+          selected += bySql.length;
+        }
+        store.close();
+      },
+    ),
+    { numRuns: scale(30) },
+  );
+  expect(selected).toBeGreaterThan(scale(100));
+});
+
 test('SQL selects the same as memory of real recordings, by HTTP too', async () => {
   const store = openStore(tempStore());
   for (const name of ['everything-http', 'everything-stdio', 'modern-http']) {
@@ -203,6 +236,10 @@ test('SQL selects the same as memory of real recordings, by HTTP too', async () 
   expect(bothWays(store, 'channel=sse').bySql).not.toEqual([]);
   store.close();
 });
+
+function unfinishedIn(frames: readonly BareFrame[]): string[] {
+  return frames.filter(({ isUnfinished }) => isUnfinished).map(({ channel }) => channel);
+}
 
 /** The `seq` of the frames of one session for which a filter holds. */
 async function selectOf(lines: readonly object[], filter: string): Promise<number[]> {
