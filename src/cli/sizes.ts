@@ -1,6 +1,7 @@
 /** The limits of a store, as `prune`, `record` and the configuration file have them in common. */
 
 import { TapedeckError } from '../errors.ts';
+import { parseDuration, parseSize } from '../inspect/filter/values.ts';
 import type { RetentionLimits } from '../store/keep/retention.ts';
 
 export const RETENTION_OPTIONS = {
@@ -46,13 +47,10 @@ export function checkRetention(raw: RawRetention): RetentionLimits | null {
   };
 }
 
-const AGE_UNITS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 7 * 86_400 };
-
 /** In milliseconds. Throws `TapedeckError` `usage`. */
 export function readAge(option: string, text: string): number {
-  const [, digits = '', unit = ''] = /^(\d+)\s*([smhdw])$/i.exec(text) ?? [];
-  const ms = Number(digits) * (AGE_UNITS[unit.toLowerCase()] ?? Number.NaN) * 1000;
-  if (digits === '' || !Number.isSafeInteger(ms)) {
+  const ms = Math.round((parseDuration(text) ?? Number.NaN) / 1000);
+  if (!Number.isSafeInteger(ms)) {
     throw new TapedeckError(
       'usage',
       `Expected a time after \`${option}\`, got \`${text}\`. Examples: 90m, 12h, 30d, 2w`,
@@ -71,13 +69,9 @@ export function readCount(option: string, text: string): number {
   );
 }
 
-const UNITS: Record<string, number> = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3, tb: 1024 ** 4 };
-
 /** A size of at least one byte, as `512kb` or `64 MB`, in bytes. Throws `TapedeckError` `usage`. */
 export function readSize(option: string, text: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?b?)$/i.exec(text);
-  const unit = UNITS[(match?.[2] ?? '').toLowerCase().replace(/^([kmgt])$/, '$1b')];
-  const bytes = Math.round(Number(match?.[1]) * (unit ?? Number.NaN));
+  const bytes = Math.round(parseSize(text) ?? Number.NaN);
   if (!Number.isSafeInteger(bytes) || bytes < 1) {
     throw new TapedeckError(
       'usage',

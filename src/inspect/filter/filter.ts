@@ -9,7 +9,7 @@
 import { FIELD_NAMES, type FieldName, fieldOf, isOfSession, OPERATORS_OF, type Operator } from './fields.ts';
 import { createTextTest, type Pattern, type TextTest } from './text-test.ts';
 import { filterError, nearest, operatorError, type Token, tokensOf } from './tokens.ts';
-import { readDuration, readNumber, readSize, readTime } from './values.ts';
+import { parseDuration, parseNumber, parseSize, parseTime } from './values.ts';
 
 /** Without parts, `and` holds always and `or` never. */
 export type Filter = { type: 'and' | 'or'; parts: readonly Filter[] } | { type: 'not'; part: Filter } | Term;
@@ -193,10 +193,10 @@ function readValue(name: FieldName, written: string, column: number, now: number
 const READERS: Partial<
   Record<string, { expected: string; read: (text: string, now: number) => number | null }>
 > = {
-  number: { expected: 'a whole number', read: readNumber },
-  size: { expected: 'a size such as 300, 10kb or 2mb', read: readSize },
-  duration: { expected: 'a duration with its unit, such as 500ms, 2s or 1m30s', read: readDuration },
-  time: { expected: 'a time such as 2h, today, 10:30, 2026-11-20 or "2026-11-20 10:30"', read: readTime },
+  number: { expected: 'a whole number', read: parseNumber },
+  size: { expected: 'a size such as 300, 10kb or 2mb', read: parseSize },
+  duration: { expected: 'a duration with its unit, such as 500ms, 2s or 1m30s', read: parseDuration },
+  time: { expected: 'a time such as 2h, today, 10:30, 2026-11-20 or "2026-11-20 10:30"', read: parseTime },
 };
 
 function choiceOf(choices: Readonly<Record<string, string>>, written: string, column: number): string {

@@ -1,4 +1,4 @@
-/** Figures and times as people type them into a filter. Each reader gives null for what it cannot read. */
+/** Sizes, durations and times as people write them, in filters and options. Each reader returns null for what it cannot read. */
 
 const MICROSECONDS: Record<string, number> = {
   us: 1,
@@ -16,9 +16,9 @@ const DURATION = /^(?:\d+(?:\.\d+)?[a-zµ]+)+$/;
 
 const DURATION_PART = /(\d+(?:\.\d+)?)([a-zµ]+)/g;
 
-/** `500ms`, `2s`, `1h30m`, in microseconds. A unit is required: nobody agrees on which one a bare number has. */
-export function readDuration(text: string): number | null {
-  const lower = text.toLowerCase();
+/** `500ms`, `2s`, `1h30m`, `30 d`, in microseconds. A unit is required: nobody agrees on which one a bare number has. */
+export function parseDuration(text: string): number | null {
+  const lower = text.toLowerCase().replaceAll(/\s+/g, '');
   if (!DURATION.test(lower)) return null;
   let sum = 0;
   for (const [, amount, unit = ''] of lower.matchAll(DURATION_PART)) {
@@ -29,18 +29,16 @@ export function readDuration(text: string): number | null {
   return sum;
 }
 
-/** As `record --max-frame` reads them. */
-const BYTES: Record<string, number> = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 };
+const BYTES: Record<string, number> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 
-/** `10kb`, `1.5mb`, `300`, in bytes. */
-export function readSize(text: string): number | null {
-  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([a-z]*)$/.exec(text.toLowerCase()) ?? [];
-  const factor = Object.hasOwn(BYTES, unit) ? BYTES[unit] : undefined;
-  return amount === undefined || factor === undefined ? null : Number(amount) * factor;
+/** `10kb`, `1.5 MB`, `2g`, `300`, in bytes. */
+export function parseSize(text: string): number | null {
+  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmgt]?)b?$/.exec(text.toLowerCase()) ?? [];
+  return amount === undefined ? null : Number(amount) * (BYTES[unit] ?? Number.NaN);
 }
 
 /** A whole number. */
-export function readNumber(text: string): number | null {
+export function parseNumber(text: string): number | null {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
@@ -53,13 +51,13 @@ const CLOCK = /^(\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,6})\d*)?)?(Z|[+-]\d\d:?\d\d)?
  * `10m ago`). A time without a zone is one of this machine's zone. `now` and the result are microseconds since the
  * Unix epoch.
  */
-export function readTime(text: string, now: number): number | null {
+export function parseTime(text: string, now: number): number | null {
   const lower = text.trim().toLowerCase();
   if (lower === 'now') return now;
   const today = new Date(now / 1000);
   if (lower === 'today') return midnight(today, 0);
   if (lower === 'yesterday') return midnight(today, -1);
-  const ago = readDuration(lower.replace(/\s+ago$/, '').replaceAll(/\s+/g, ''));
+  const ago = parseDuration(lower.replace(/\s+ago$/, ''));
   if (ago !== null) return now - ago;
   const [, year, month, day, rest] = DAY.exec(text.trim()) ?? [];
   if (year === undefined) return readClock(text.trim(), dayOf(today));

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isAboutSessions, parseFilter } from '../../../src/inspect/filter/filter.ts';
-import { readDuration, readSize, readTime } from '../../../src/inspect/filter/values.ts';
+import { parseDuration, parseSize, parseTime } from '../../../src/inspect/filter/values.ts';
 
 /** A filter back as text, with every pair of parentheses that is meant. */
 function shape(text: string): string {
@@ -122,14 +122,17 @@ test.each([
   ['2', null],
   ['', null],
   ['1y', null],
-])('the duration %s is %j microseconds', (text, us) => expect(readDuration(text)).toBe(us));
+])('the duration %s is %j microseconds', (text, us) => expect(parseDuration(text)).toBe(us));
 
 test.each([
   ['300', 300],
   ['10kb', 10_240],
+  ['10m', 10_485_760],
+  ['64 MB', 67_108_864],
+  ['1tb', 1_099_511_627_776],
   ['1.5MB', 1_572_864],
   ['kb', null],
-])('the size %s is %j bytes', (text, bytes) => expect(readSize(text)).toBe(bytes));
+])('the size %s is %j bytes', (text, bytes) => expect(parseSize(text)).toBe(bytes));
 
 const NOW = Date.UTC(2026, 10, 20, 12, 0, 0) * 1000;
 const local = (...parts: [number, number, number, number?, number?, number?]) =>
@@ -150,15 +153,15 @@ test.each([
   ['24:00', null],
   ['2026-13-01', null],
   ['2026-11-20T10:00:00Zulu', null],
-])('the time %s is %j', (text, at) => expect(readTime(text, NOW)).toBe(at));
+])('the time %s is %j', (text, at) => expect(parseTime(text, NOW)).toBe(at));
 
 test('days begin at midnight of this place', () => {
   const today = new Date(NOW / 1000);
   const day = (offset: number) =>
     new Date(today.getFullYear(), today.getMonth(), today.getDate() + offset).getTime() * 1000;
-  expect(readTime('today', NOW)).toBe(day(0));
-  expect(readTime('yesterday', NOW)).toBe(day(-1));
-  expect(readTime('00:30', NOW)).toBe(day(0) + 1_800_000_000);
+  expect(parseTime('today', NOW)).toBe(day(0));
+  expect(parseTime('yesterday', NOW)).toBe(day(-1));
+  expect(parseTime('00:30', NOW)).toBe(day(0) + 1_800_000_000);
 });
 
 test('a filter about sessions alone is known as one', () => {
