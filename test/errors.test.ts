@@ -27,7 +27,7 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
     'a mode that there is not': () => openRecording(EVERYTHING_STDIO, { mode: 'twice' as 'once' }),
   },
   'not-found': {
-    'a file that is not there': () => openSource(join(tempFolder(), 'none.ndjson'), undefined),
+    'a file that is not there': () => openSource(process, join(tempFolder(), 'none.ndjson'), undefined),
     'a session that is not there': () => findSession(openStore(tempStore()), 'latest'),
     'a config that is not there': () => readConfigFile(join(tempFolder(), 'config.json')),
   },
@@ -42,13 +42,13 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
     },
   },
   io: {
-    'a full disk': () => writeReport('/dev/full', 'a report'),
+    'a full disk': () => writeReport(process, '/dev/full', 'a report'),
     'a folder that is not there': () => replaceFile(join(tempFolder(), 'none', 'new.ndjson'), ['']),
     'a file in place of a folder': () => replaceFile(join(EVERYTHING_STDIO, 'new.ndjson'), ['']),
     'a folder in place of a file': () => {
       const folder = join(tempFolder(), 'session.ndjson');
       mkdirSync(folder);
-      return openSource(folder, undefined);
+      return openSource(process, folder, undefined);
     },
   },
   busy: {
@@ -113,7 +113,7 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
   },
   stopped: {
     'a signal while a recording is read': () => {
-      const reading = openSource(EVERYTHING_STDIO, undefined);
+      const reading = openSource(process, EVERYTHING_STDIO, undefined);
       process.emit('SIGHUP', 'SIGHUP');
       return reading;
     },

@@ -3,10 +3,11 @@
 import type { Argv, CommandModule, FallbackCompletionFunction } from 'yargs';
 import yargs from 'yargs';
 import { TapedeckError } from '../errors.ts';
-import { openForReading, storePath } from '../store/file/open.ts';
+import { openForReading } from '../store/file/open.ts';
 import { eachSession } from '../store/read/sessions.ts';
 import { VERSION } from '../version.ts';
 import { CONFIG_OPTIONS } from './config/location.ts';
+import { type Command, type Io, storeOf } from './io.ts';
 import { STDIN } from './options.ts';
 import { writeOutput } from './output.ts';
 
@@ -34,15 +35,15 @@ export const COMMANDS: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 /** Parses and runs one command line. Throws `TapedeckError` `usage` for one that cannot be understood. */
-export async function runCommand(argv: readonly string[]): Promise<void> {
+export async function runCommand(argv: readonly string[], io: Io): Promise<void> {
   if (asksForCompletionHelp(argv)) {
-    await writeOutput([COMPLETION_HELP]);
+    await writeOutput(io, [COMPLETION_HELP]);
     return;
   }
-  const words = chooseShell(argv);
+  const { words, shell } = readShell(argv, io.env);
   const [command = ''] = words;
-  const commands = await loadCommands(command);
-  const parser = yargs()
+  const commands = (await loadCommands(command)).map((one) => moduleOf(one, io));
+  const parser = inShell(shell, () => yargs())
     .scriptName('tapedeck')
     .usage('$0 <command>\n\nRecords the traffic between an MCP client and an MCP server, and shows it.')
     // `--no-edit` is an option like any other, and `--label a=b <url>` has one label.
@@ -54,13 +55,13 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
       'parse-positional-numbers': false,
     })
     .options(CONFIG_OPTIONS)
-    .command([...commands])
+    .command(commands)
     .demandCommand(1, 'Expected a command. See: tapedeck --help')
     .recommendCommands()
     .strict()
     .version(VERSION)
     .alias({ h: 'help', v: 'version' })
-    .wrap(Math.min(100, process.stdout.columns || 100))
+    .wrap(Math.min(100, io.stdout.columns || 100))
     // Thrown, not printed: yargs would otherwise run the command all the same.
     .fail((message, error) => {
       throw isCommandsOwn(error)
@@ -68,16 +69,26 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
         : new TapedeckError('usage', withHelpHint(message ?? error.message, argv));
     });
   const texts = commands.map((module) => String(module.command));
-  await addCompletion(parser, texts, words).parseAsync(
+  let output = '';
+  await addCompletion(io, parser, texts, words).parseAsync(
     words.map((word) => (command === 'import' && word === '-' ? STDIN : word)),
+    // With a callback yargs neither prints nor ends the process.
+    (_error: unknown, _argv: unknown, text: string) => {
+      output = text;
+    },
   );
+  if (output !== '') await writeOutput(io, [output, '\n']);
+}
+
+function moduleOf({ run, ...module }: Command, io: Io): CommandModule {
+  return { ...module, handler: (argv) => run(argv, io) };
 }
 
 /** The command of that name alone, so that it starts sooner; all of them where there is none. */
-async function loadCommands(name: string): Promise<readonly CommandModule[]> {
+async function loadCommands(name: string): Promise<readonly Command[]> {
   const only = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   const wanted = only === undefined ? Object.values(COMMANDS) : [only];
-  return (await Promise.all(wanted.map((load) => load()))) as CommandModule[];
+  return (await Promise.all(wanted.map((load) => load()))) as Command[];
 }
 
 /** What a command threw; for a command line that yargs cannot accept there is no error, or one of its own. */
@@ -106,7 +117,12 @@ const SHELLS = ['bash', 'zsh', 'fish'];
  * `commands` are the command strings, such as `show [session]`. The words of a command line that is to be completed come
  * as `--get-yargs-completions tapedeck show …`; from fish without the program's name.
  */
-function addCompletion<T>(parser: Argv<T>, commands: readonly string[], words: readonly string[]): Argv<T> {
+function addCompletion<T>(
+  io: Io,
+  parser: Argv<T>,
+  commands: readonly string[],
+  words: readonly string[],
+): Argv<T> {
   const ofSessions = new Set(commands.filter((text) => TAKES_SESSION.test(text)).map(nameOf));
   const command = words.slice(1).find((word) => commands.some((text) => nameOf(text) === word)) ?? '';
   const complete: FallbackCompletionFunction = (current, argv, defaults, done) => {
@@ -117,7 +133,7 @@ function addCompletion<T>(parser: Argv<T>, commands: readonly string[], words: r
       else if (words.slice(1, -1).includes('completion')) done(SHELLS);
       // What yargs knows to stand there is a command, or a choice of an option.
       else if (!ofSessions.has(command) || found.some((one) => !one.startsWith('-'))) done(found);
-      else done(orElse(sessionNames(db), found));
+      else done(orElse(sessionNames(io, db), found));
     });
   };
   return parser.completion(
@@ -151,25 +167,48 @@ function asksForCompletionHelp([command, ...words]: readonly string[]): boolean 
   return command === 'completion' && words.some((word) => word === '--help' || word === '-h');
 }
 
+/** Where yargs looks for the shell that completes. */
+type Shell = { SHELL: string | undefined; ZSH_NAME: string | undefined };
+
 /**
- * yargs goes by the shell of the environment; `completion zsh` says it outright. Gives what is left for yargs to read.
- * Throws `TapedeckError` `usage` for another shell.
+ * yargs goes by the shell of the environment; `completion zsh` says it outright. Returns the shell, and the words that are
+ * left for yargs. Throws `TapedeckError` `usage` for another shell.
  */
-function chooseShell(argv: readonly string[]): readonly string[] {
+function readShell(
+  argv: readonly string[],
+  { SHELL, ZSH_NAME }: NodeJS.ProcessEnv,
+): { words: readonly string[]; shell: Shell } {
   const [command, shell] = argv;
-  if (command !== 'completion' || shell === undefined || shell.startsWith('-')) return argv;
+  if (command !== 'completion' || shell === undefined || shell.startsWith('-'))
+    return { words: argv, shell: { SHELL, ZSH_NAME } };
   if (!SHELLS.includes(shell))
     throw new TapedeckError('usage', `Expected ${SHELLS.join(', ')} after \`completion\`, got \`${shell}\`.`);
-  process.env['SHELL'] = shell;
-  delete process.env['ZSH_NAME'];
-  return ['completion'];
+  return { words: ['completion'], shell: { SHELL: shell, ZSH_NAME: undefined } };
+}
+
+/** A parser looks at the environment of the process, once, when it is made: meanwhile that has this shell. */
+function inShell<T>(shell: Shell, makeParser: () => T): T {
+  const { SHELL, ZSH_NAME } = process.env;
+  setShell(shell);
+  try {
+    return makeParser();
+  } finally {
+    setShell({ SHELL, ZSH_NAME });
+  }
+}
+
+function setShell(shell: Shell): void {
+  for (const [name, value] of Object.entries(shell)) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
 }
 
 /** `latest`, and the names of the newest sessions, ids where they have none. A store that cannot be read completes nothing. */
-function sessionNames(db: string | undefined): string[] {
+function sessionNames(io: Io, db: string | undefined): string[] {
   const names = new Set(['latest']);
   try {
-    const store = openForReading(storePath(db));
+    const store = openForReading(storeOf(io, db));
     let count = 0;
     for (const { name, id } of eachSession(store)) {
       names.add(name ?? id);

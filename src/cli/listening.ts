@@ -1,9 +1,9 @@
 /** What commands that listen have in common. */
+
 import { TapedeckError } from '../errors.ts';
 import type { Listen } from '../net/listen.ts';
 import { isLoopback } from '../protocol/http/origin.ts';
-
-const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+import { type Io, say } from './io.ts';
 
 /** `host:port`, `[::1]:port`, or a port alone. */
 export function readListen(text: string): Listen {
@@ -27,23 +27,7 @@ export function cannotListen({ host, port }: Listen, error: NodeJS.ErrnoExceptio
   });
 }
 
-export function warnBeyondLoopback({ host }: Listen, what: string): void {
-  if (!isLoopback(host)) say(`WARNING: listening beyond this machine: whoever reaches ${host} can ${what}`);
-}
-
-/** Calls back for every signal that asks us to stop, with how many there were. Gives what ends that. */
-export function onStopSignals(onSignal: (count: number) => void): () => void {
-  let count = 0;
-  const listener = () => {
-    count += 1;
-    onSignal(count);
-  };
-  for (const signal of STOP_SIGNALS) process.on(signal, listener);
-  return () => {
-    for (const signal of STOP_SIGNALS) process.off(signal, listener);
-  };
-}
-
-export function say(text: string): void {
-  process.stderr.write(`tapedeck: ${text}\n`);
+export function warnBeyondLoopback(io: Io, { host }: Listen, what: string): void {
+  if (!isLoopback(host))
+    say(io, `WARNING: listening beyond this machine: whoever reaches ${host} can ${what}`);
 }

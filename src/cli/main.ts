@@ -3,24 +3,29 @@
 import { TapedeckError } from '../errors.ts';
 import { troubleOf } from '../store/file/trouble.ts';
 import { findConfigFiles } from './config/location.ts';
+import { type Io, say } from './io.ts';
 import { readRecordFast } from './record/options.ts';
 
-export async function main(argv: readonly string[]): Promise<void> {
+/**
+ * Runs one command line, and sets the exit code of `io`. Never rejects. Any number may run in one process, each with an `io`
+ * of its own; only `record -- <command>` takes the process itself.
+ */
+export async function main(argv: readonly string[], io: Io = process): Promise<void> {
   try {
-    const words = await completed(argv);
+    const words = await completed(argv, io);
     const fast = words[0] === 'record' ? readRecordFast(words.slice(1)) : undefined;
     if (fast !== undefined) await (await import('./record/stdio.ts')).record(fast);
-    else await (await import('./commands.ts')).runCommand(words);
+    else await (await import('./commands.ts')).runCommand(words, io);
   } catch (error) {
-    process.exitCode = failure(error);
+    io.exitCode = failure(io, error);
   }
 }
 
 /** With what the configuration files say. */
-async function completed(argv: readonly string[]): Promise<readonly string[]> {
-  const files = findConfigFiles(argv);
+async function completed(argv: readonly string[], io: Io): Promise<readonly string[]> {
+  const files = findConfigFiles(argv, io);
   if (files.length === 0) return argv;
-  return (await import('./config/file.ts')).withConfig(argv, files);
+  return (await import('./config/file.ts')).withConfig(argv, files, io.env);
 }
 
 /** An error as the command line shows it: one line on stderr that says what to do, and an exit code. */
@@ -28,8 +33,8 @@ async function completed(argv: readonly string[]): Promise<readonly string[]> {
 const BAD_USAGE = 2;
 
 /** Prints the error; returns the exit code. */
-function failure(error: unknown): number {
-  process.stderr.write(`tapedeck: ${textOf(error)}\n`);
+function failure(io: Io, error: unknown): number {
+  say(io, textOf(error));
   return BAD_USAGE;
 }
 

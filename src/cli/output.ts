@@ -3,17 +3,21 @@
 import { writeFileSync } from 'node:fs';
 import { TapedeckError } from '../errors.ts';
 import type { CatchUpNotices } from '../store/keep/catch-up.ts';
+import { type Io, ignoreErrors, pathOf, say } from './io.ts';
 
 const PIECE_CHARS = 64 * 1024;
 
 /**
  * Writes the pieces to stdout. A reader that leaves early (`| head`) is no error: the rest is not even produced.
  */
-export async function writeOutput(pieces: Iterable<string>): Promise<void> {
+export async function writeOutput({ stdout }: Io, pieces: Iterable<string>): Promise<void> {
   let failed: NodeJS.ErrnoException | undefined;
-  process.stdout.on('error', (error) => {
-    failed = error;
-  });
+  const onError = (error: Error) => {
+    failed ??= error;
+  };
+  ignoreErrors(stdout);
+  stdout.on('error', onError);
+  const write = (text: string) => new Promise<void>((resolve) => stdout.write(text, () => resolve()));
   let waiting = '';
   for (const piece of pieces) {
     waiting += piece;
@@ -23,17 +27,12 @@ export async function writeOutput(pieces: Iterable<string>): Promise<void> {
     if (failed !== undefined) break;
   }
   if (failed === undefined) await write(waiting);
+  stdout.off('error', onError);
   if (failed !== undefined && failed.code !== 'EPIPE') throw cannotWrite(failed);
 }
 
 function cannotWrite(error: Error): TapedeckError {
   return new TapedeckError('io', `The output cannot be written: ${error.message}.`, { cause: error });
-}
-
-function write(text: string): Promise<void> {
-  return new Promise((resolve) => {
-    process.stdout.write(text, () => resolve());
-  });
 }
 
 /** Ends each line. */
@@ -42,41 +41,41 @@ export function* withLineEnds(lines: Iterable<string>): Generator<string> {
 }
 
 /** Sessions whose redaction had been interrupted. */
-export function sayFinished(sessions: readonly string[]): void {
-  for (const id of sessions)
-    process.stderr.write(`tapedeck: finished the redaction of session ${id}, which had been interrupted\n`);
+export function sayFinished(io: Io, sessions: readonly string[]): void {
+  for (const id of sessions) say(io, `finished the redaction of session ${id}, which had been interrupted`);
 }
 
 /** What is said when a store is opened for reading. Long work shows itself, to people only. */
-export const NOTICES: CatchUpNotices = {
-  onIndexing({ id, frames }) {
-    if (process.stderr.isTTY)
-      process.stderr.write(`tapedeck: indexing ${frames} frames of session ${id} …\n`);
-  },
-  onUnmasked({ id }, isAtWork) {
-    const said = isAtWork
-      ? `session ${id} is being redacted at the moment`
-      : `the redaction of session ${id} was interrupted: it may hold secrets still. Finish it: tapedeck redact ${id}`;
-    process.stderr.write(`tapedeck: ${said}\n`);
-  },
-};
+export function notices(io: Io): CatchUpNotices {
+  return {
+    onIndexing({ id, frames }) {
+      if (io.stderr.isTTY) say(io, `indexing ${frames} frames of session ${id} …`);
+    },
+    onUnmasked({ id }, isAtWork) {
+      const said = isAtWork
+        ? `session ${id} is being redacted at the moment`
+        : `the redaction of session ${id} was interrupted: it may hold secrets still. Finish it: tapedeck redact ${id}`;
+      say(io, said);
+    },
+  };
+}
 
-export type Progress = { advance(frames: number): void; end(): void };
+export type ProgressLine = { advance(frames: number): void; end(): void };
 
 const FRAMES_BETWEEN = 50_000;
 
 /** How far long work is, on one line of a terminal. Of work that is done before that it says nothing. */
-export function createProgress(verb: string, total: number | null): Progress {
+export function createProgress(io: Io, verb: string, total: number | null): ProgressLine {
   const of = total === null ? '' : ` of ${total.toLocaleString('en-US')}`;
   let said = 0;
   return {
     advance(frames) {
-      if (frames - said < FRAMES_BETWEEN || !process.stderr.isTTY) return;
+      if (frames - said < FRAMES_BETWEEN || !io.stderr.isTTY) return;
       said = frames;
-      process.stderr.write(`\rtapedeck: ${verb} ${frames.toLocaleString('en-US')}${of} frames …`);
+      io.stderr.write(`\rtapedeck: ${verb} ${frames.toLocaleString('en-US')}${of} frames …`);
     },
     end() {
-      if (said > 0) process.stderr.write('\n');
+      if (said > 0) io.stderr.write('\n');
     },
   };
 }
@@ -84,9 +83,9 @@ export function createProgress(verb: string, total: number | null): Progress {
 /** A report that a command was asked to write beside its output. */
 
 /** Throws `TapedeckError` `io` where the file cannot be written. */
-export function writeReport(file: string, text: string): void {
+export function writeReport(io: Io, file: string, text: string): void {
   try {
-    writeFileSync(file, text);
+    writeFileSync(pathOf(io, file), text);
   } catch (error) {
     throw new TapedeckError('io', `The report cannot be written: ${(error as Error).message}.`);
   }

@@ -8,7 +8,7 @@ import type { MatchingOptions } from '../replay/match/matching.ts';
 import type { Speed } from '../replay/play/timetable.ts';
 import type { LiveTarget } from '../sources/playback.ts';
 import { isTextRecording } from '../sources/source.ts';
-import { storePath } from '../store/file/open.ts';
+import { storePath } from '../store/file/path.ts';
 import { liveHttp } from '../talk/http.ts';
 import { liveStdio } from '../talk/stdio.ts';
 import type {

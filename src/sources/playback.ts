@@ -20,7 +20,8 @@ import {
 } from '../replay/live/recorder.ts';
 import { type Recording, readRecording } from '../replay/recording/recording.ts';
 import type { SessionStart } from '../store/file/columns.ts';
-import { openStore, openTemporaryStore, type Store, storePath } from '../store/file/open.ts';
+import { openStore, openTemporaryStore, type Store } from '../store/file/open.ts';
+import { storePath } from '../store/file/path.ts';
 import { processStarted } from '../store/file/process.ts';
 import { checkReplaceable } from '../store/file/replace-file.ts';
 import { findSession, type SessionRow, sessionDetails, stateOf } from '../store/read/sessions.ts';

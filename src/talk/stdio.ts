@@ -13,16 +13,17 @@ const SILENCE_AFTER_EXIT_MS = 1000;
 
 const MAX_BYTES = 256 * 1024 * 1024;
 
-/** `onStderr` gets what the server says besides; without `env` it has our environment. */
+/** `onStderr` gets what the server says besides; without `env` and `cwd` it has ours. */
 export function liveStdio(
   command: string,
   args: readonly string[],
   onStderr: (bytes: Buffer) => void,
   env: NodeJS.ProcessEnv = process.env,
+  cwd?: string,
 ): Connect {
   return (events) => {
     try {
-      const child = spawn(command, args, { stdio: 'pipe', windowsHide: true, env });
+      const child = spawn(command, args, { stdio: 'pipe', windowsHide: true, env, cwd });
       return talkTo(child as ChildProcessWithoutNullStreams, command, events, onStderr);
     } catch (error) {
       queueMicrotask(() => events.onClosed(whyNotStarted(command, error as NodeJS.ErrnoException)));

@@ -1,19 +1,19 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
+import { tapedeck, tapedeckInProcess, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 const COMMANDS = ['record', 'list', 'show', 'replay', 'verify', 'reindex', 'wrap', 'unwrap'];
 
 test.each(COMMANDS)('%s --help has a description, its options and examples', async (command) => {
-  const { code, stdout } = await tapedeck([command, '--help']).ended;
+  const { code, stdout } = await tapedeckInProcess([command, '--help']);
   expect(code).toBe(0);
   expect(stdout.toString()).toMatch(/Options:/);
   expect(stdout.toString()).toMatch(new RegExp(`Examples:\\s+tapedeck ${command}`));
 });
 
 test('--help lists every command, --version says which this is', async () => {
-  const { stdout } = await tapedeck(['--help']).ended;
+  const { stdout } = await tapedeckInProcess(['--help']);
   for (const command of COMMANDS) expect(stdout.toString()).toContain(`tapedeck ${command}`);
   const { stdout: version } = await tapedeck(['--version']).ended;
   expect(version.toString()).toMatch(/^\d+\.\d+\.\d+\n$/);
@@ -58,8 +58,9 @@ const WRONG: [argv: string[], complaint: RegExp][] = [
 
 test.each(WRONG)('tapedeck %j is one clear line, exit 2, and nothing runs', async (argv, complaint) => {
   const marker = join(tempFolder(), 'mark.js');
-  const { code, stdout, stderr } = await tapedeck(argv.map((word) => (word === 'MARK' ? marker : word)))
-    .ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(
+    argv.map((word) => (word === 'MARK' ? marker : word)),
+  );
   expect({ code, stdout: stdout.toString() }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(complaint);
   expect(stderr).toMatch(/^tapedeck: [^\n]*\n$/);

@@ -1,9 +1,12 @@
-/** Runs the real command in real processes, each test with a store and a folder of its own. */
+/** Runs the command line, in processes or in this one, each test with a store and a folder of its own. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import type { Io, Output } from '../../src/cli/io.ts';
+import { main } from '../../src/cli/main.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../..');
 export const BIN = join(ROOT, 'bin/tapedeck.js');
@@ -59,6 +62,45 @@ export function tapedeck(args: readonly string[], options: RunOptions = {}): Run
   return start(process.execPath, [BIN, ...args], options);
 }
 
+type InProcessOptions = RunOptions & {
+  stdin?: string | Buffer;
+  terminal?: Pick<Output, 'isTTY' | 'columns'>;
+};
+
+/**
+ * Runs one command line in this process, at a fraction of the time. For commands that read a store or files, for help and
+ * for usage errors; where the process itself matters (signals, pipes, `record`), use `tapedeck`.
+ */
+export async function tapedeckInProcess(
+  args: readonly string[],
+  { env, cwd = process.cwd(), stdin = '', terminal = {} }: InProcessOptions = {},
+): Promise<Ended> {
+  const [stdout, stderr] = [collector(terminal), collector(terminal)];
+  const io: Io = {
+    ...{ stdin: new PassThrough().end(stdin), stdout: stdout.output, stderr: stderr.output },
+    env: { ...process.env, ...env },
+    cwd: () => cwd,
+    exit() {},
+    on() {},
+    off() {},
+  };
+  await main(args, io);
+  const code = Number(io.exitCode ?? 0);
+  return { code, signal: null, stdout: stdout.bytes(), stderr: stderr.bytes().toString() };
+}
+
+/** A stream that keeps what is written to it. */
+function collector(terminal: Pick<Output, 'isTTY' | 'columns'>) {
+  const pieces: Buffer[] = [];
+  const output: Output = new Writable({
+    write(bytes: Buffer, _encoding, done) {
+      pieces.push(bytes);
+      done();
+    },
+  });
+  return { output: Object.assign(output, terminal), bytes: () => Buffer.concat(pieces) };
+}
+
 /** Records a fixture server (a file of test/fixtures) into `db`. */
 export function record(db: string, server: readonly string[], options: readonly string[] = []): Run {
   const [name = '', ...args] = server;
@@ -109,11 +151,11 @@ export type JsonSession = {
 };
 
 export async function showFrames(db: string, session = 'latest'): Promise<JsonFrame[]> {
-  return jsonLines<JsonFrame>(await tapedeck(['show', session, '--json', '--db', db]).ended);
+  return jsonLines<JsonFrame>(await tapedeckInProcess(['show', session, '--json', '--db', db]));
 }
 
 export async function listSessions(db: string): Promise<JsonSession[]> {
-  return jsonLines<JsonSession>(await tapedeck(['list', '--limit', '0', '--json', '--db', db]).ended);
+  return jsonLines<JsonSession>(await tapedeckInProcess(['list', '--limit', '0', '--json', '--db', db]));
 }
 
 /** The newest session. Fails where there is none. */

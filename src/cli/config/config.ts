@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
-import type { CommandModule } from 'yargs';
 import { escapeText } from '../../protocol/text.ts';
-import { storePath } from '../../store/file/open.ts';
+import { type Command, type Io, storeOf } from '../io.ts';
 import { JSON_OPTION } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 import { readConfigFile, type Setting } from './file.ts';
@@ -11,7 +10,7 @@ type Options = { json: boolean; config: string | undefined; 'no-config': boolean
 
 type Row = { key: string; value: string; from: string };
 
-export const configCommand: CommandModule<object, Options> = {
+export const configCommand: Command<Options> = {
   command: 'config',
   describe: 'Show what is configured, and where it stands',
   builder: (args) =>
@@ -22,20 +21,23 @@ export const configCommand: CommandModule<object, Options> = {
       .options({ json: JSON_OPTION })
       .example('$0 config', 'From the folder in question')
       .example('$0 config --config other.json', 'Check a file') as never,
-  async handler({ json, config, 'no-config': none }) {
+  async run({ json, config, 'no-config': none }, io) {
     const words = [...(none ? ['--no-config'] : []), ...(config === undefined ? [] : ['--config', config])];
-    const files = findConfigFiles(words);
-    const rows = [storeRow(files), ...rowsOf(files.flatMap(readConfigFile))];
-    const lines = json ? rows.map((row) => JSON.stringify(row)) : [...table(rows), '', ...filesTold(files)];
-    await writeOutput(withLineEnds(lines));
+    const files = findConfigFiles(words, io);
+    const settings = files.flatMap((file) => readConfigFile(file, io.env));
+    const rows = [storeRow(io, settings), ...rowsOf(settings)];
+    const lines = json
+      ? rows.map((row) => JSON.stringify(row))
+      : [...table(rows), '', ...fileLines(io, files)];
+    await writeOutput(io, withLineEnds(lines));
   },
 };
 
-function storeRow(files: readonly ConfigFile[]): Row {
-  const set = files.flatMap(readConfigFile).findLast(({ name }) => name === 'db');
-  if (process.env['TAPEDECK_DB']) return { key: 'db', value: storePath(undefined), from: 'TAPEDECK_DB' };
-  if (set === undefined) return { key: 'db', value: storePath(undefined), from: 'default' };
-  return { key: 'db', value: storePath(set.values[0]), from: set.place };
+function storeRow(io: Io, settings: readonly Setting[]): Row {
+  const set = settings.findLast(({ name }) => name === 'db');
+  if (io.env['TAPEDECK_DB']) return { key: 'db', value: storeOf(io, undefined), from: 'TAPEDECK_DB' };
+  if (set === undefined) return { key: 'db', value: storeOf(io, undefined), from: 'default' };
+  return { key: 'db', value: storeOf(io, set.values[0]), from: set.place };
 }
 
 /** Of a single value the last one counts. */
@@ -59,9 +61,9 @@ function* table(rows: readonly Row[]): Generator<string> {
     yield `${key.padEnd(keys)}  ${escapeText(value).padEnd(values)}  ${escapeText(from)}`;
 }
 
-function* filesTold(files: readonly ConfigFile[]): Generator<string> {
+function* fileLines({ env }: Io, files: readonly ConfigFile[]): Generator<string> {
   for (const { path, isOwn } of files)
     yield `read: ${escapeText(path)} (${isOwn ? 'yours' : 'the project’s'})`;
-  const own = ownConfigPath();
+  const own = ownConfigPath(env);
   if (!existsSync(own)) yield `yours would be: ${escapeText(own)}`;
 }

@@ -5,6 +5,7 @@ import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCod
 import { type ErrorCode, readFailure, TapedeckError } from '../../errors.ts';
 import { nearest } from '../../inspect/filter/tokens.ts';
 import { escapeText } from '../../protocol/text.ts';
+import { homeFolder } from '../../store/file/path.ts';
 import { KEYS, type Key, readValue } from './keys.ts';
 import { type ConfigFile, ownConfigPath } from './location.ts';
 
@@ -12,7 +13,7 @@ import { type ConfigFile, ownConfigPath } from './location.ts';
 export type Setting = { name: string; key: Key; values: string[]; place: string };
 
 /** Throws `TapedeckError` with file, line and column of what is wrong: `corrupt` where it is no JSON, else `usage`. */
-export function readConfigFile(file: ConfigFile): Setting[] {
+export function readConfigFile(file: ConfigFile, env: NodeJS.ProcessEnv): Setting[] {
   const text = readText(file.path);
   const fail = (offset: number, words: string, code: ErrorCode = 'usage'): never => {
     // Keys and values may come with somebody else's project, and are hostile on a terminal.
@@ -29,8 +30,8 @@ export function readConfigFile(file: ConfigFile): Setting[] {
     const key = KEYS[name] ?? fail(node.offset, unknownKey(name));
     try {
       const value = getNodeValue(node);
-      assertAllowed(file, name, key, value);
-      const values = readValue(name, key, value, file.path);
+      assertAllowed(file, name, key, value, env);
+      const values = readValue(name, key, value, { file: file.path, home: homeFolder(env) });
       return { name, key, values, place: placeOf(file.path, text, node.offset) };
     } catch (error) {
       return fail(node.offset, (error as Error).message, (error as TapedeckError).code);
@@ -81,12 +82,18 @@ function unknownKey(name: string): string {
   return `Unknown key \`${name}\`.${guess} Known are: ${known.join(', ')}.`;
 }
 
-function assertAllowed({ isOwn }: ConfigFile, name: string, { inProject }: Key, value: unknown): void {
+function assertAllowed(
+  { isOwn }: ConfigFile,
+  name: string,
+  { inProject }: Key,
+  value: unknown,
+  env: NodeJS.ProcessEnv,
+): void {
   if (isOwn || inProject === true) return;
   if (inProject !== false && inProject.includes(String(value))) return;
   throw new TapedeckError(
     'refused',
-    `\`${name}\` cannot be set for a project, because the file may have come with somebody else’s code. It may stand in your own: ${ownConfigPath()}`,
+    `\`${name}\` cannot be set for a project, because the file may have come with somebody else’s code. It may stand in your own: ${ownConfigPath(env)}`,
   );
 }
 
@@ -113,15 +120,19 @@ const REDACTION = ['--redact', '--redact-rule', '--no-redact-rule', '--capture']
 const LIMITS = ['--older-than', '--max-size', '--max-sessions'];
 
 /** The command line with what the files say about its command. Throws `TapedeckError` as `readConfigFile` does. */
-export function withConfig(argv: readonly string[], files: readonly ConfigFile[]): string[] {
+export function withConfig(
+  argv: readonly string[],
+  files: readonly ConfigFile[],
+  env: NodeJS.ProcessEnv,
+): string[] {
   const dashes = argv.indexOf('--');
   const own = dashes === -1 ? argv : argv.slice(0, dashes);
   if (own.length === 0 || own.some((word) => WITHOUT_ACTION.has(word))) return [...argv];
   const command = commandOf(own);
-  const settings = files.flatMap(readConfigFile);
+  const settings = files.flatMap((file) => readConfigFile(file, env));
   const words = settings
     .filter(({ key }) => isFor(key.commands, command))
-    .filter(isUnset)
+    .filter((setting) => isUnset(setting, env))
     .flatMap(wordsOf);
   const at = own[0] === command ? 1 : 0;
   return [...argv.slice(0, at), ...withoutContrary(withoutIdle(words, own), own), ...argv.slice(at)];
@@ -140,8 +151,8 @@ function isFor(commands: readonly string[] | null, command: string): boolean {
 }
 
 /** The environment counts before the files. */
-function isUnset({ name }: Setting): boolean {
-  return name !== 'db' || !process.env['TAPEDECK_DB'];
+function isUnset({ name }: Setting, env: NodeJS.ProcessEnv): boolean {
+  return name !== 'db' || !env['TAPEDECK_DB'];
 }
 
 function wordsOf({ key: { option, kind }, values }: Setting): string[] {

@@ -1,6 +1,5 @@
 /** What may stand in a configuration file: each key is an option of the command line under another name. */
 
-import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { TapedeckError } from '../../errors.ts';
 import { readAge, readCount, readSize } from '../sizes.ts';
@@ -53,11 +52,13 @@ const EXPECTED: Record<Kind, string> = {
   list: 'a list of strings',
 };
 
+type PathBase = { file: string; home: string };
+
 /**
  * The value as words of a command line, one an item of a list; for a flag none or one. `file` is where it stands: a path
- * is relative to its folder. Throws `TapedeckError` `usage`.
+ * is relative to its folder, or with `~` to `home`. Throws `TapedeckError` `usage`.
  */
-export function readValue(name: string, { kind }: Key, value: unknown, file: string): string[] {
+export function readValue(name: string, { kind }: Key, value: unknown, base: PathBase): string[] {
   switch (kind) {
     case 'flag':
       if (typeof value === 'boolean') return value ? [''] : [];
@@ -76,7 +77,7 @@ export function readValue(name: string, { kind }: Key, value: unknown, file: str
       if (isFilled(value)) return checked(value, (text) => readAge(name, text));
       break;
     case 'path':
-      if (isFilled(value)) return [resolvePath(value, file)];
+      if (isFilled(value)) return [resolvePath(value, base)];
       break;
     case 'text':
       if (isFilled(value)) return [value];
@@ -97,7 +98,7 @@ function checked(text: string, read: (text: string) => unknown): string[] {
   return [text];
 }
 
-function resolvePath(path: string, file: string): string {
-  if (path === '~' || path.startsWith('~/')) return join(homedir(), path.slice(1));
+function resolvePath(path: string, { file, home }: PathBase): string {
+  if (path === '~' || path.startsWith('~/')) return join(home, path.slice(1));
   return resolve(dirname(file), path);
 }

@@ -1,8 +1,9 @@
 /** Where configuration files are. Asked before anything is started, so this imports next to nothing. */
 
 import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { configFolder, homeFolder } from '../../store/file/path.ts';
+import { type Io, pathOf } from '../io.ts';
 
 export const PROJECT_FILE = 'tapedeck.config.json';
 
@@ -15,32 +16,19 @@ export const CONFIG_OPTIONS = {
 } as const;
 
 /** The user's own file, whether it is there or not. */
-export function ownConfigPath(): string {
-  return join(ownFolder(), 'config.json');
-}
-
-/** The same as `env-paths` gives, whose loading alone would keep the server's start waiting for some milliseconds. */
-function ownFolder(): string {
-  const { APPDATA, XDG_CONFIG_HOME } = process.env;
-  switch (process.platform) {
-    case 'darwin':
-      return join(homedir(), 'Library', 'Preferences', 'tapedeck');
-    case 'win32':
-      return join(APPDATA || join(homedir(), 'AppData', 'Roaming'), 'tapedeck', 'Config');
-    default:
-      return join(XDG_CONFIG_HOME || join(homedir(), '.config'), 'tapedeck');
-  }
+export function ownConfigPath(env: NodeJS.ProcessEnv = process.env): string {
+  return join(configFolder(env), 'config.json');
 }
 
 /** The files that count for this command line; what a later one says counts before what an earlier one says. */
-export function findConfigFiles(argv: readonly string[]): ConfigFile[] {
+export function findConfigFiles(argv: readonly string[], io: Io): ConfigFile[] {
   const dashes = argv.indexOf('--');
   const words = dashes === -1 ? argv : argv.slice(0, dashes);
   if (words.includes('--no-config')) return [];
   const named = namedFile(words);
-  if (named !== undefined) return [{ path: resolve(named), isOwn: true }];
-  const own = ownConfigPath();
-  const project = findProjectFile();
+  if (named !== undefined) return [{ path: resolve(pathOf(io, named)), isOwn: true }];
+  const own = ownConfigPath(io.env);
+  const project = findProjectFile(io);
   const files: ConfigFile[] = existsSync(own) ? [{ path: own, isOwn: true }] : [];
   if (project !== null && project !== own) files.push({ path: project, isOwn: false });
   return files;
@@ -54,11 +42,12 @@ function namedFile(words: readonly string[]): string | undefined {
 }
 
 /** The nearest one from the working directory upward, within the repository or the home folder. */
-function findProjectFile(): string | null {
-  for (let folder = workingFolder(); folder !== null; ) {
+function findProjectFile(io: Io): string | null {
+  const home = homeFolder(io.env);
+  for (let folder = workingFolder(io); folder !== null; ) {
     const file = join(folder, PROJECT_FILE);
     if (existsSync(file)) return file;
-    const isTop = folder === homedir() || existsSync(join(folder, '.git'));
+    const isTop = folder === home || existsSync(join(folder, '.git'));
     const parent = dirname(folder);
     folder = isTop || parent === folder ? null : parent;
   }
@@ -66,9 +55,9 @@ function findProjectFile(): string | null {
 }
 
 /** Null where the folder was removed. */
-function workingFolder(): string | null {
+function workingFolder(io: Io): string | null {
   try {
-    return process.cwd();
+    return io.cwd();
   } catch {
     return null;
   }

@@ -1,14 +1,14 @@
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { FORMATS, type FormatName } from '../../export/formats.ts';
 import { readOtlpHeaders, sendOtlp } from '../../export/otlp/send.ts';
-import { type Store, storePath } from '../../store/file/open.ts';
+import type { Store } from '../../store/file/open.ts';
 import { replaceFile } from '../../store/file/replace-file.ts';
-import { openIndexed } from '../../store/keep/catch-up.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { findSession } from '../../store/read/sessions.ts';
+import { type Command, type Io, pathOf } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, readFilter, selectionOf } from '../options.ts';
-import { createProgress, NOTICES, writeOutput } from '../output.ts';
+import { createProgress, writeOutput } from '../output.ts';
+import { withStore } from '../store.ts';
 
 type Options = {
   session: string;
@@ -22,7 +22,7 @@ type Options = {
 
 const NAMES = Object.keys(FORMATS) as FormatName[];
 
-export const exportCommand: CommandModule<object, Options> = {
+export const exportCommand: Command<Options> = {
   command: 'export [session]',
   describe: 'Write one session as a file, for git or for another program',
   builder: (args) =>
@@ -68,25 +68,20 @@ export const exportCommand: CommandModule<object, Options> = {
       )
       .example('$0 export --format otlp --to http://127.0.0.1:4318', 'Spans and metrics, to a collector')
       .example('$0 export 4f | diff - before.ndjson', 'What has changed since'),
-  async handler({
-    session: reference,
-    db,
-    filter: written,
-    format,
-    output,
-    to,
-    'with-arguments': withArguments,
-  }) {
+  async run(
+    { session: reference, db, filter: written, format, output, to, 'with-arguments': withArguments },
+    io,
+  ) {
     checkFormat(format, to, withArguments);
     const collector = to === undefined ? undefined : collectorOf(to);
     const filter = await readFilter(written);
-    const store = openIndexed(storePath(db), NOTICES);
-    // One view of the store from the first line to the last, whatever recorders add meanwhile.
-    store.exec('BEGIN');
-    const only = await selectionOf(store, filter);
-    await writeSession(store, reference, { format, output, collector, only, withArguments });
-    store.exec('COMMIT');
-    store.close();
+    await withStore(io, db, async (store) => {
+      // One view of the store from the first line to the last, whatever recorders add meanwhile.
+      store.exec('BEGIN');
+      const only = await selectionOf(store, filter);
+      await writeSession(io, store, reference, { format, output, collector, only, withArguments });
+      store.exec('COMMIT');
+    });
   },
 };
 
@@ -97,18 +92,19 @@ type Destination = Pick<Options, 'format' | 'output'> & {
 };
 
 async function writeSession(
+  io: Io,
   store: Store,
   reference: string,
   { format, output, collector, only, withArguments }: Destination,
 ): Promise<void> {
   const session = findSession(store, reference);
-  const progress = createProgress('exported', session.frames);
+  const progress = createProgress(io, 'exported', session.frames);
   const pieces = FORMATS[format].write(store, session, { onFrame: progress.advance, only, withArguments });
   try {
     if (collector !== undefined)
-      await sendOtlp(collector, readOtlpHeaders(process.env['OTEL_EXPORTER_OTLP_HEADERS']), pieces);
-    else if (output === undefined || output === '-') await writeOutput(pieces);
-    else replaceFile(output, pieces);
+      await sendOtlp(collector, readOtlpHeaders(io.env['OTEL_EXPORTER_OTLP_HEADERS']), pieces);
+    else if (output === undefined || output === '-') await writeOutput(io, pieces);
+    else replaceFile(pathOf(io, output), pieces);
   } finally {
     progress.end();
   }

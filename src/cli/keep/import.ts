@@ -1,12 +1,12 @@
 import { createReadStream } from 'node:fs';
 import { hostname } from 'node:os';
 import { addAbortSignal } from 'node:stream';
-import type { CommandModule } from 'yargs';
 import { readFailure, TapedeckError } from '../../errors.ts';
 import { READER_NAMES, READERS, type ReaderName, recognise } from '../../export/foreign/readers.ts';
-import { openStore, type Store, storePath } from '../../store/file/open.ts';
+import { openStore, type Store } from '../../store/file/open.ts';
 import { processStarted } from '../../store/file/process.ts';
 import { VERSION } from '../../version.ts';
+import { type Command, type Io, onStopSignals, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION, STDIN } from '../options.ts';
 import { createProgress } from '../output.ts';
 
@@ -17,9 +17,7 @@ type Options = {
   format: ReaderName | undefined;
 };
 
-const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-
-export const importCommand: CommandModule<object, Options> = {
+export const importCommand: Command<Options> = {
   command: 'import <files..>',
   describe:
     'Read text recordings and those of other tools into the store, and print the ids of the new sessions',
@@ -49,28 +47,38 @@ export const importCommand: CommandModule<object, Options> = {
       .example('$0 import calculator.vcr', 'A recording of agent-vcr; others are known by how they begin too')
       .example('$0 import --format mcpsnoop trace.jsonl', 'One whose beginning does not tell')
       .example('ssh host tapedeck export | $0 import - --name from-host', 'A session from another machine'),
-  async handler({ files, db, name, format }) {
-    const store = openStore(storePath(db));
+  async run({ files, db, name, format }, io) {
+    const store = openStore(storeOf(io, db));
     const stopping = new AbortController();
-    const stop = () => stopping.abort(new TapedeckError('stopped', 'Stopped: the import is not finished.'));
-    for (const signal of STOP_SIGNALS) process.once(signal, stop);
-    for (const file of files) {
-      const ids = await importFile(store, file, { name: name ?? null, format, signal: stopping.signal });
-      process.stdout.write(ids.map((id) => `${id}\n`).join(''));
+    const stopped = new TapedeckError('stopped', 'Stopped: the import is not finished.');
+    const ignoreSignals = onStopSignals(io, () => stopping.abort(stopped));
+    try {
+      for (const file of files) {
+        const ids = await importFile(io, store, file, {
+          name: name ?? null,
+          format,
+          signal: stopping.signal,
+        });
+        io.stdout.write(ids.map((id) => `${id}\n`).join(''));
+      }
+    } finally {
+      ignoreSignals();
+      store.close();
     }
-    for (const signal of STOP_SIGNALS) process.off(signal, stop);
-    store.close();
   },
 };
 
 type ImportChoice = { name: string | null; format: ReaderName | undefined; signal: AbortSignal };
 
-/** Reads one file into the store, and gives the ids of its sessions. Throws `TapedeckError`: `corrupt` or `newer` for a broken one, `not-found` or `io` where it cannot be read. */
-async function importFile(store: Store, file: string, choice: ImportChoice): Promise<string[]> {
+/**
+ * Reads one file into the store. Returns the ids of its sessions. Throws `TapedeckError`: `corrupt` or `newer` for a broken
+ * one, `not-found` or `io` where it cannot be read.
+ */
+async function importFile(io: Io, store: Store, file: string, choice: ImportChoice): Promise<string[]> {
   const { name, signal } = choice;
-  const progress = createProgress('imported', null);
+  const progress = createProgress(io, 'imported', null);
   const shown = file === STDIN ? 'stdin' : file;
-  const opened = addAbortSignal(signal, file === STDIN ? process.stdin : createReadStream(file));
+  const opened = addAbortSignal(signal, file === STDIN ? io.stdin : createReadStream(pathOf(io, file)));
   try {
     const { format, source } =
       choice.format === undefined
@@ -79,7 +87,7 @@ async function importFile(store: Store, file: string, choice: ImportChoice): Pro
     return await READERS[format].read(store, source, {
       ...{ file: shown, name, signal, importer: ownImporter() },
       onFrame: progress.advance,
-      onNote: (text) => process.stderr.write(`tapedeck: ${shown}: ${text}\n`),
+      onNote: (text) => say(io, `${shown}: ${text}`),
     });
   } catch (error) {
     signal.throwIfAborted();

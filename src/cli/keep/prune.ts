@@ -1,15 +1,16 @@
-import type { Argv, CommandModule } from 'yargs';
+import type { Argv } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { departureLine, prunedLine, pruneTable } from '../../inspect/view/prune.ts';
 import { formatCount, formatSize, lookOf } from '../../inspect/view/text.ts';
-import { openForReading, openStore, type Store, storePath } from '../../store/file/open.ts';
+import { openForReading, openStore, type Store } from '../../store/file/open.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { type Pruned, planPrune, prune, type Selection } from '../../store/keep/prune.ts';
 import { candidates, isOpen, type Plan } from '../../store/keep/retention.ts';
 import { bytesOnDisk } from '../../store/keep/scrub.ts';
 import { findSession } from '../../store/read/sessions.ts';
+import { type Command, type Io, say, storeOf } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
-import { createProgress, NOTICES, sayFinished, withLineEnds, writeOutput } from '../output.ts';
+import { createProgress, notices, sayFinished, withLineEnds, writeOutput } from '../output.ts';
 import { checkRetention, type RawRetention, RETENTION_OPTIONS } from '../sizes.ts';
 
 type Options = RawRetention & {
@@ -22,7 +23,7 @@ type Options = RawRetention & {
   json: boolean;
 };
 
-export const pruneCommand: CommandModule<object, Options> = {
+export const pruneCommand: Command<Options> = {
   command: 'prune [sessions..]',
   describe: 'Delete sessions for good: old ones, the oldest ones, or those named',
   builder: (args: Argv) =>
@@ -60,28 +61,28 @@ export const pruneCommand: CommandModule<object, Options> = {
         'The old sessions of one server, but for those that matter',
       )
       .example('$0 prune 4f2a staging', 'Two sessions, by id and by name') as Argv<Options>,
-  async handler(argv) {
-    const path = storePath(argv.db);
+  async run(argv, io) {
+    const path = storeOf(io, argv.db);
     // A store that is not there is not made by this command. And what is not indexed yet may hold errors, or what a filter asks for.
     const needsIndex = argv['keep-errors'] || argv.filter !== undefined || argv.keep !== undefined;
-    (needsIndex ? openIndexed(path, NOTICES) : openForReading(path)).close();
+    (needsIndex ? openIndexed(path, notices(io)) : openForReading(path)).close();
     const isDry = argv['dry-run'];
     const store = isDry ? openForReading(path) : openStore(path, { isPatient: true });
     try {
       const selection = await select(store, argv);
-      if (isDry) await writePlan(planPrune(store, selection), bytesOnDisk(store), argv.json);
-      else await writePruned(pruneNow(store, selection, argv.vacuum), argv.json);
+      if (isDry) await writePlan(io, planPrune(store, selection), bytesOnDisk(store), argv.json);
+      else await writePruned(io, pruneNow(io, store, selection, argv.vacuum), argv.json);
     } finally {
       store.close();
     }
   },
 };
 
-function pruneNow(store: Store, selection: Selection, isForced: boolean): Pruned {
-  const progress = createProgress('redacted', null);
+function pruneNow(io: Io, store: Store, selection: Selection, isForced: boolean): Pruned {
+  const progress = createProgress(io, 'redacted', null);
   const pruned = prune(store, selection, isForced, progress.advance);
   progress.end();
-  sayFinished(pruned.redacted);
+  sayFinished(io, pruned.redacted);
   return pruned;
 }
 
@@ -155,9 +156,14 @@ function closedSession(store: Store, reference: string): number {
   return number;
 }
 
-async function writePlan({ departures, excessBytes }: Plan, bytes: number, json: boolean): Promise<void> {
+async function writePlan(
+  io: Io,
+  { departures, excessBytes }: Plan,
+  bytes: number,
+  json: boolean,
+): Promise<void> {
   if (json) {
-    await writeOutput(withLineEnds(departures.map(departureLine)));
+    await writeOutput(io, withLineEnds(departures.map(departureLine)));
     return;
   }
   const sum = departures.reduce((total, one) => total + one.bytes, 0);
@@ -165,28 +171,31 @@ async function writePlan({ departures, excessBytes }: Plan, bytes: number, json:
     departures.length === 0
       ? `Nothing would be deleted of ${formatSize(bytes)}.`
       : `${formatCount(departures.length, 'session')} would be deleted, about ${formatSize(sum)} of ${formatSize(bytes)}. Nothing was changed.`;
-  await writeOutput(withLineEnds([...table(departures), told]));
-  sayExcess(excessBytes);
+  await writeOutput(io, withLineEnds([...table(io, departures), told]));
+  sayExcess(io, excessBytes);
 }
 
-async function writePruned(pruned: Pruned, json: boolean): Promise<void> {
+async function writePruned(io: Io, pruned: Pruned, json: boolean): Promise<void> {
   const { departures, bytesBefore, bytesAfter, remains, excessBytes } = pruned;
   const told = `${formatCount(departures.length, 'session')} deleted, ${formatSize(Math.max(0, bytesBefore - bytesAfter))} given back: the store takes ${formatSize(bytesAfter)}.`;
-  const lines = json ? [...departures.map(departureLine), prunedLine(pruned)] : [...table(departures), told];
-  await writeOutput(withLineEnds(lines));
-  for (const remain of remains) process.stderr.write(`tapedeck: ${remain}\n`);
-  sayExcess(excessBytes);
+  const lines = json
+    ? [...departures.map(departureLine), prunedLine(pruned)]
+    : [...table(io, departures), told];
+  await writeOutput(io, withLineEnds(lines));
+  for (const remain of remains) say(io, remain);
+  sayExcess(io, excessBytes);
 }
 
-function table(departures: Pruned['departures']): Iterable<string> {
+function table(io: Io, departures: Pruned['departures']): Iterable<string> {
   if (departures.length === 0) return [];
-  return pruneTable(departures, Date.now() * 1000, lookOf(process.stdout));
+  return pruneTable(departures, Date.now() * 1000, lookOf(io.stdout, io.env));
 }
 
-function sayExcess(bytes: number): void {
+function sayExcess(io: Io, bytes: number): void {
   if (bytes > 0) {
-    process.stderr.write(
-      `tapedeck: ${formatSize(bytes)} stay above --max-size: sessions that are open, or not to be deleted, have them\n`,
+    say(
+      io,
+      `${formatSize(bytes)} stay above --max-size: sessions that are open, or not to be deleted, have them`,
     );
   }
 }

@@ -1,8 +1,7 @@
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { formatCount } from '../../inspect/view/text.ts';
 import { type RedactionProfile, readProfile } from '../../protocol/redact/profile.ts';
-import { openForReading, openStore, type Store, storePath } from '../../store/file/open.ts';
+import type { Store } from '../../store/file/open.ts';
 import { createTurn, type Turn, waitForTurn } from '../../store/file/turn.ts';
 import {
   countSecrets,
@@ -12,8 +11,10 @@ import {
 } from '../../store/keep/redact.ts';
 import { scrubStore } from '../../store/keep/scrub.ts';
 import { findSession, type SessionRow, stateOf } from '../../store/read/sessions.ts';
+import { type Command, type Io, say } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
-import { createProgress, type Progress, sayFinished } from '../output.ts';
+import { createProgress, type ProgressLine, sayFinished } from '../output.ts';
+import { withWritableStore } from '../store.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from './redaction-options.ts';
 
 type Options = {
@@ -26,7 +27,7 @@ type Options = {
   redact: string[];
 };
 
-export const redactCommand: CommandModule<object, Options> = {
+export const redactCommand: Command<Options> = {
   command: 'redact <session>',
   describe: 'Mask the secrets of a recorded session, for good',
   builder: (args) =>
@@ -49,40 +50,35 @@ export const redactCommand: CommandModule<object, Options> = {
       .epilog(
         'What is masked is overwritten: no file of the store has it afterwards. Exits with 1 where something of it may be left, and says where.',
       ) as never,
-  handler({ session: reference, db, json, 'dry-run': isDry, ...given }) {
+  run({ session: reference, db, json, 'dry-run': isDry, ...given }, io) {
     const profile = readProfile(given['no-redact-rule'], given['redact-rule'], given.redact);
-    const path = storePath(db);
-    // Opened for reading first: a store that is not there must not be made by this command.
-    openForReading(path).close();
-    const store = openStore(path, { isPatient: true });
-    try {
+    return withWritableStore(io, db, (store) => {
       const session = findSession(store, reference);
       if (stateOf(session) === 'open' && !isDry) throw stillOpen(session.id);
-      const progress = createProgress(isDry ? 'searched' : 'redacted', session.frames);
+      const progress = createProgress(io, isDry ? 'searched' : 'redacted', session.frames);
       const { counts, remains } = isDry
         ? { counts: countSecrets(store, session.number, profile, progress.advance), remains: [] }
-        : mask(store, session, profile, progress);
+        : redact(io, store, session, profile, progress);
       progress.end();
-      process.stdout.write(json ? `${countsJson(session.id, counts, isDry)}\n` : countsText(counts, isDry));
-      for (const remain of remains) process.stderr.write(`tapedeck: ${remain}\n`);
-      if (remains.length > 0) process.exitCode = 1;
-    } finally {
-      store.close();
-    }
+      io.stdout.write(json ? `${countsJson(session.id, counts, isDry)}\n` : countsText(counts, isDry));
+      for (const remain of remains) say(io, remain);
+      if (remains.length > 0) io.exitCode = 1;
+    });
   },
 };
 
 /** What others were interrupted in is finished first. Gives what of the old bytes could not be erased, too. */
-function mask(
+function redact(
+  io: Io,
   store: Store,
   { number }: SessionRow,
   profile: RedactionProfile,
-  progress: Progress,
+  progress: ProgressLine,
 ): { counts: RedactionCounts; remains: string[] } {
   const turn = createTurn(store);
   waitForTurn(turn);
   try {
-    finishInterrupted(store, turn);
+    finishInterrupted(io, store, turn);
     const counts = redactSession(store, number, profile, turn, progress.advance);
     return { counts, remains: scrubStore(store).remains };
   } finally {
@@ -90,11 +86,11 @@ function mask(
   }
 }
 
-function finishInterrupted(store: Store, turn: Turn): void {
-  const progress = createProgress('redacted', null);
+function finishInterrupted(io: Io, store: Store, turn: Turn): void {
+  const progress = createProgress(io, 'redacted', null);
   const sessions = finishMaskings(store, turn, progress.advance);
   progress.end();
-  sayFinished(sessions);
+  sayFinished(io, sessions);
 }
 
 function stillOpen(id: string): TapedeckError {

@@ -1,7 +1,6 @@
 import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { type Finding, lineFindings, sessionFindings } from '../../inspect/secrets.ts';
 import { formatCount } from '../../inspect/view/text.ts';
@@ -9,8 +8,9 @@ import { PLACE_RULES, readProfile } from '../../protocol/redact/profile.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
 import { SHAPE_RULES } from '../../protocol/redact/shapes.ts';
 import { escapeText } from '../../protocol/text.ts';
-import { openForReading, storePath } from '../../store/file/open.ts';
+import { openForReading } from '../../store/file/open.ts';
 import { eachSession, findSession } from '../../store/read/sessions.ts';
+import { type Command, type Io, ignoreErrors, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
 import { REDACTION_OPTIONS } from './redaction-options.ts';
 
@@ -25,7 +25,7 @@ type Options = {
 
 const FOUND = 1;
 
-export const scanCommand: CommandModule<object, Options> = {
+export const scanCommand: Command<Options> = {
   command: 'scan [what..]',
   describe: 'Look for secrets in recordings',
   builder: (args) =>
@@ -46,49 +46,59 @@ export const scanCommand: CommandModule<object, Options> = {
       .example('$0 scan recordings/ test/staging.ndjson', 'Text recordings, before they are committed')
       .example('$0 scan --rules', 'What is looked for')
       .epilog('Exits with 0 if nothing was found, with 1 if something was. No secret is printed.') as never,
-  async handler({ what, db, json, rules, ...profile }) {
+  async run({ what, db, json, rules, ...profile }, io) {
     // A reader that leaves early is no reason to say nothing of what was found.
-    process.stdout.on('error', () => {});
+    ignoreErrors(io.stdout);
     if (rules) {
-      listRules(json);
+      listRules(io, json);
       return;
     }
     const without = profile['no-redact-rule'];
     // No placeholder is made: what they would be does not matter.
     const redactor = createRedactor(readProfile(without, profile['redact-rule'], []), () => '0'.repeat(12));
-    const files = what.flatMap(filesOf);
-    const sessions = what.filter((one) => !isFile(one));
+    const files = what.flatMap((one) => filesOf(io, one));
+    const sessions = what.filter((one) => !isFile(io, one));
     let count = 0;
     const show = (finding: Finding) => {
       count += 1;
-      process.stdout.write(json ? `${JSON.stringify(dataOf(finding))}\n` : `${textOf(finding)}\n`);
+      io.stdout.write(json ? `${JSON.stringify(dataOf(finding))}\n` : `${textOf(finding)}\n`);
     };
-    for (const file of files) await scanFile(file, redactor, show);
-    const searched = what.length === 0 || sessions.length > 0 ? scanStore(db, sessions, redactor, show) : 0;
-    sayResult(count, searched, files.length);
-    process.exitCode = count > 0 ? FOUND : 0;
+    for (const file of files) await scanFile(io, file, redactor, show);
+    const searched =
+      what.length === 0 || sessions.length > 0 ? scanStore(storeOf(io, db), sessions, redactor, show) : 0;
+    sayResult(io, count, searched, files.length);
+    io.exitCode = count > 0 ? FOUND : 0;
   },
 };
 
-function isFile(what: string): boolean {
-  return what.endsWith('.ndjson') || what.includes('/') || existsSync(what);
+function isFile(io: Io, what: string): boolean {
+  return what.endsWith('.ndjson') || what.includes('/') || existsSync(pathOf(io, what));
 }
 
 /** A file is searched whatever it is called; in a folder, text recordings are. */
-function filesOf(what: string): string[] {
-  if (!isFile(what)) return [];
-  if (!existsSync(what))
+function filesOf(io: Io, what: string): string[] {
+  if (!isFile(io, what)) return [];
+  const path = pathOf(io, what);
+  if (!existsSync(path))
     throw new TapedeckError('not-found', `Expected a file or folder, but there is no ${what}.`);
-  if (!statSync(what).isDirectory()) return [what];
-  const names = readdirSync(what, { recursive: true, encoding: 'utf8' });
+  if (!statSync(path).isDirectory()) return [what];
+  const names = readdirSync(path, { recursive: true, encoding: 'utf8' });
   return names
     .filter((name) => name.endsWith('.ndjson') && !name.includes('node_modules'))
     .map((name) => join(what, name));
 }
 
-async function scanFile(file: string, redactor: Redactor, show: (finding: Finding) => void): Promise<void> {
+async function scanFile(
+  io: Io,
+  file: string,
+  redactor: Redactor,
+  show: (finding: Finding) => void,
+): Promise<void> {
   let number = 0;
-  const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY });
+  const lines = createInterface({
+    input: createReadStream(pathOf(io, file)),
+    crlfDelay: Number.POSITIVE_INFINITY,
+  });
   for await (const line of lines) {
     number += 1;
     for (const finding of lineFindings(file, number, Buffer.from(line), redactor)) show(finding);
@@ -96,18 +106,21 @@ async function scanFile(file: string, redactor: Redactor, show: (finding: Findin
 }
 
 function scanStore(
-  db: string | undefined,
+  db: string,
   references: readonly string[],
   redactor: Redactor,
   show: (finding: Finding) => void,
 ): number {
-  const store = openForReading(storePath(db));
-  const sessions =
-    references.length === 0 ? [...eachSession(store)] : references.map((one) => findSession(store, one));
-  for (const session of sessions)
-    for (const finding of sessionFindings(store, session, redactor)) show(finding);
-  store.close();
-  return sessions.length;
+  const store = openForReading(db);
+  try {
+    const sessions =
+      references.length === 0 ? [...eachSession(store)] : references.map((one) => findSession(store, one));
+    for (const session of sessions)
+      for (const finding of sessionFindings(store, session, redactor)) show(finding);
+    return sessions.length;
+  } finally {
+    store.close();
+  }
 }
 
 function dataOf({ where, place, rule }: Finding): object {
@@ -124,7 +137,7 @@ function sessionPlace(where: Exclude<Finding['where'], { file: string }>): strin
   return 'http' in where ? `${where.session}  #${where.http}` : where.session;
 }
 
-function sayResult(count: number, sessions: number, files: number): void {
+function sayResult(io: Io, count: number, sessions: number, files: number): void {
   const searched = [
     ...(sessions > 0 ? [formatCount(sessions, 'session')] : []),
     ...(files > 0 ? [formatCount(files, 'file')] : []),
@@ -132,11 +145,11 @@ function sayResult(count: number, sessions: number, files: number): void {
   const where = searched.join(' and ') || 'nothing';
   const found = count === 0 ? 'no secrets' : formatCount(count, 'secret');
   const advice = count > 0 && sessions > 0 ? '; mask them with: tapedeck redact <session>' : '';
-  process.stderr.write(`tapedeck: ${found} found in ${where}${advice}\n`);
+  say(io, `${found} found in ${where}${advice}`);
 }
 
-function listRules(json: boolean): void {
+function listRules(io: Io, json: boolean): void {
   for (const { id, what } of [...PLACE_RULES, ...SHAPE_RULES]) {
-    process.stdout.write(json ? `${JSON.stringify({ id, what })}\n` : `${id.padEnd(20)}${what}\n`);
+    io.stdout.write(json ? `${JSON.stringify({ id, what })}\n` : `${id.padEnd(20)}${what}\n`);
   }
 }

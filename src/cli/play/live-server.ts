@@ -4,6 +4,7 @@ import { TapedeckError } from '../../errors.ts';
 import type { LiveTarget } from '../../sources/playback.ts';
 import { liveHttp } from '../../talk/http.ts';
 import { liveStdio } from '../../talk/stdio.ts';
+import { type Io, pathOf } from '../io.ts';
 import { isHttpUrl } from '../record/http-options.ts';
 
 type LiveServerOptions = { url: string | undefined; header: string[] };
@@ -22,7 +23,7 @@ export function commandOf(argv: object): string[] {
 }
 
 /** `example` is the beginning of a command line that would be right. Throws `TapedeckError` `usage`. */
-export function readLiveServer(argv: LiveServerOptions, example: string): LiveTarget {
+export function readLiveServer(io: Io, argv: LiveServerOptions, example: string): LiveTarget {
   const { url, header } = argv;
   const [command, ...args] = commandOf(argv);
   if (url !== undefined && command === undefined) {
@@ -32,7 +33,8 @@ export function readLiveServer(argv: LiveServerOptions, example: string): LiveTa
   if (command === undefined) throw expectedServer('', example);
   if (url !== undefined) throw expectedServer(', got both', example);
   if (header.length > 0) throw new TapedeckError('usage', '`--header` goes with a URL, not with a command.');
-  const connect = liveStdio(command, args, (bytes) => void process.stderr.write(bytes));
+  const onStderr = (bytes: Buffer) => void io.stderr.write(bytes);
+  const connect = liveStdio(command, args, onStderr, io.env, pathOf(io, '.'));
   return { connect, url: null, command: [command, ...args] };
 }
 

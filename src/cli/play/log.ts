@@ -10,7 +10,7 @@ import type { Episode } from '../../replay/live/episode.ts';
 import type { LiveRecorderEnd } from '../../replay/live/recorder.ts';
 import type { Notice } from '../../replay/match/compare.ts';
 import type { ReplayRefusal } from '../../replay/match/refusal.ts';
-import { say } from '../listening.ts';
+import { type Io, pathOf, say } from '../io.ts';
 
 export type ReplayLog = {
   /** A request that was refused. */
@@ -25,14 +25,16 @@ export type ReplayLog = {
   list(recording: string, end: LiveRecorderEnd): void;
   /** Throws `TapedeckError` `io` where the report is not whole. */
   end(): void;
+  /** Closes the report, whatever is in it. */
+  close(): void;
 };
 
 /** So many calls are listed; the report has all. */
 const MAX_LISTED = 200;
 
 /** `isJson`: the report has one JSON object a line, for programs; else text, for people. */
-export function createReplayLog(file: string | undefined, isJson: boolean): ReplayLog {
-  const report = createReport(file);
+export function createReplayLog(io: Io, file: string | undefined, isJson: boolean): ReplayLog {
+  const report = createReport(file === undefined ? null : pathOf(io, file));
   const added: string[] = [];
   const withheld: string[] = [];
   let misses = 0;
@@ -40,13 +42,13 @@ export function createReplayLog(file: string | undefined, isJson: boolean): Repl
   return {
     miss({ line, text, error }) {
       misses += 1;
-      say(escapeText(line));
+      say(io, escapeText(line));
       if (isJson) report.write(jsonLine({ type: 'miss', ...error }));
       else report.write(`${misses === 1 ? '' : '\n'}${text.split('\n').map(escapeText).join('\n')}`);
     },
     notice({ line, text }) {
       misses += 1;
-      say(escapeText(line));
+      say(io, escapeText(line));
       if (isJson) report.write(jsonLine({ type: 'notice', line, text }));
       else report.write(`${misses === 1 ? '' : '\n'}${text.split('\n').map(escapeText).join('\n')}`);
     },
@@ -66,20 +68,21 @@ export function createReplayLog(file: string | undefined, isJson: boolean): Repl
       if (end.added + end.withheld === 0) return;
       const name = escapeText(recording);
       const what = `${end.added} ${end.added === 1 ? 'call' : 'calls'}`;
-      if (end.isLeft) say(`${name} stays as it was, because not every call was answered`);
-      else say(`${what} added to ${name}`);
-      sayAll(end.isLeft ? 'not added' : 'added', added);
-      sayAll('withheld', withheld);
-      if (end.withheld > 0) say('--record-failures adds what was withheld, too');
+      if (end.isLeft) say(io, `${name} stays as it was, because not every call was answered`);
+      else say(io, `${what} added to ${name}`);
+      sayAll(io, end.isLeft ? 'not added' : 'added', added);
+      sayAll(io, 'withheld', withheld);
+      if (end.withheld > 0) say(io, '--record-failures adds what was withheld, too');
     },
     end: report.end,
+    close: report.close,
   };
 }
 
-function sayAll(what: string, lines: readonly string[]): void {
-  for (const line of lines.slice(0, MAX_LISTED)) say(`${what}: ${line}`);
+function sayAll(io: Io, what: string, lines: readonly string[]): void {
+  for (const line of lines.slice(0, MAX_LISTED)) say(io, `${what}: ${line}`);
   const more = lines.length - MAX_LISTED;
-  if (more > 0) say(`${what}: ${more} more, which a --report has`);
+  if (more > 0) say(io, `${what}: ${more} more, which a --report has`);
 }
 
 function jsonLine(value: object): string {
@@ -87,8 +90,8 @@ function jsonLine(value: object): string {
 }
 
 /** Everything is in the file at once, whatever becomes of this process. */
-function createReport(path: string | undefined) {
-  const file = path === undefined ? null : openReport(path);
+function createReport(path: string | null) {
+  const file = path === null ? null : openReport(path);
   let failed: unknown = null;
   return {
     write(text: string): void {
@@ -100,8 +103,10 @@ function createReport(path: string | undefined) {
       }
     },
     end(): void {
-      if (file !== null) closeSync(file);
       if (failed !== null) throw cannotReport(failed);
+    },
+    close(): void {
+      if (file !== null) closeSync(file);
     },
   };
 }
@@ -120,10 +125,13 @@ function cannotReport(error: unknown): TapedeckError {
 
 /** `replay --calls FILE`: what was called, for whoever tests the client. Many processes may share the file. */
 
+/** `end` and `close` as those of `ReplayLog`. */
+export type CallsFile = Partial<CallLog> & Pick<ReplayLog, 'end' | 'close'>;
+
 /** Throws `TapedeckError` `io` for a file that cannot be written, at the end too. */
-export function openCallsFile(path: string | undefined): Partial<CallLog> & { end(): void } {
-  if (path === undefined) return { end() {} };
-  const file = openForAppending(path);
+export function openCallsFile(io: Io, path: string | undefined): CallsFile {
+  if (path === undefined) return { end() {}, close() {} };
+  const file = openForAppending(pathOf(io, path));
   const name = `${process.pid}-${randomBytes(4).toString('hex')}`;
   let failed: unknown = null;
 
@@ -140,9 +148,9 @@ export function openCallsFile(path: string | undefined): Partial<CallLog> & { en
   return {
     ...createCallLog(name, now, write),
     end() {
-      closeSync(file);
       if (failed !== null) throw cannotWrite(failed);
     },
+    close: () => closeSync(file),
   };
 }
 

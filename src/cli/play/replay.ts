@@ -1,6 +1,4 @@
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
-import type { Listen } from '../../net/listen.ts';
 import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
 import { createMatching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
@@ -11,12 +9,13 @@ import { joinRecordings } from '../../replay/recording/joined.ts';
 import { type Recording, readRecording } from '../../replay/recording/recording.ts';
 import { createStdioMock } from '../../replay/serve/stdio.ts';
 import { type LiveTarget, openPlayback, type Playback } from '../../sources/playback.ts';
-import type { Source } from '../../sources/source.ts';
-import { cannotListen, onStopSignals, readListen, say, warnBeyondLoopback } from '../listening.ts';
+import { isTextRecording, type Source } from '../../sources/source.ts';
+import { type Command, type Io, onStopSignals, pathOf, say, storeOf } from '../io.ts';
+import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
 import { DB_OPTION } from '../options.ts';
 import { isHttpUrl } from '../record/http-options.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
-import { createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
+import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
 import { openSource, RECORDING } from './source.ts';
 import { checkSuggestOptions, SUGGEST_OPTIONS, suggestIgnore } from './suggest.ts';
 
@@ -39,7 +38,90 @@ const FOUND_SOMETHING = 1;
 
 const NO_SERVER = 2;
 
-export const replayCommand: CommandModule<object, Options> = {
+const REPLAY_OPTIONS = {
+  db: DB_OPTION,
+  mode: {
+    choices: MODES,
+    default: 'none',
+    describe: 'When a live server is asked, and its answers are added to the recording',
+    requiresArg: true,
+  },
+  'record-failures': {
+    type: 'boolean',
+    default: false,
+    describe: 'Add calls too that the live server did not answer by itself: it died, was slow, was not there',
+  },
+  timeout: {
+    type: 'number',
+    default: 300,
+    describe: 'How many seconds a live call may take without a sign of life',
+    requiresArg: true,
+  },
+  header: HEADER_OPTION,
+  repeat: {
+    choices: ['error', 'last', 'cycle'],
+    default: 'error' as Repeat,
+    describe: 'What a call gets that comes more often than it was recorded',
+  },
+  ignore: {
+    type: 'string',
+    array: true,
+    default: [] as string[],
+    requiresArg: true,
+    describe: 'A JSON path in the params that does not count, such as $.arguments.now; may be repeated',
+  },
+  'ignore-tool': {
+    type: 'string',
+    array: true,
+    default: [] as string[],
+    requiresArg: true,
+    describe: 'The same for one tool, in its arguments: name:$.path; may be repeated',
+  },
+  speed: {
+    type: 'string',
+    default: 'fast',
+    describe: 'fast, recorded, or how many times as fast as recorded',
+    requiresArg: true,
+  },
+  listen: {
+    type: 'string',
+    describe: 'Answer over HTTP at host:port (port 0 takes a free one), not over stdio',
+    requiresArg: true,
+  },
+  'allow-host': {
+    type: 'string',
+    array: true,
+    default: [] as string[],
+    requiresArg: true,
+    describe: 'With --listen: a Host that clients may call it by, besides loopback; may be repeated',
+  },
+  'allow-origin': {
+    type: 'string',
+    array: true,
+    default: [] as string[],
+    requiresArg: true,
+    describe: 'With --listen: an Origin whose pages may call it; may be repeated',
+  },
+  report: {
+    type: 'string',
+    describe:
+      'Write every miss, other answer and malformed input, whole, into this file; with another mode than none, also what was added, as JSON lines',
+    requiresArg: true,
+  },
+  calls: {
+    type: 'string',
+    describe: 'Append every call, and what became of it, to this file, one JSON object a line',
+    requiresArg: true,
+  },
+  'fail-on-miss': {
+    type: 'boolean',
+    default: false,
+    describe: 'Exit with 1 when there was any of these, answered live or not',
+  },
+  ...SUGGEST_OPTIONS,
+} as const;
+
+export const replayCommand: Command<Options> = {
   command: 'replay <recording...>',
   describe: 'Answer a client as the recorded server did',
   builder: (args) =>
@@ -52,89 +134,7 @@ export const replayCommand: CommandModule<object, Options> = {
         array: true,
         describe: `${RECORDING.describe}; several are replayed as one; behind it the live server’s URL`,
       })
-      .options({
-        db: DB_OPTION,
-        mode: {
-          choices: MODES,
-          default: 'none' as const,
-          describe: 'When a live server is asked, and its answers are added to the recording',
-          requiresArg: true,
-        },
-        'record-failures': {
-          type: 'boolean',
-          default: false,
-          describe:
-            'Add calls too that the live server did not answer by itself: it died, was slow, was not there',
-        },
-        timeout: {
-          type: 'number',
-          default: 300,
-          describe: 'How many seconds a live call may take without a sign of life',
-          requiresArg: true,
-        },
-        header: HEADER_OPTION,
-        repeat: {
-          choices: ['error', 'last', 'cycle'] as const,
-          default: 'error' as Repeat,
-          describe: 'What a call gets that comes more often than it was recorded',
-        },
-        ignore: {
-          type: 'string',
-          array: true,
-          default: [],
-          requiresArg: true,
-          describe: 'A JSON path in the params that does not count, such as $.arguments.now; may be repeated',
-        },
-        'ignore-tool': {
-          type: 'string',
-          array: true,
-          default: [],
-          requiresArg: true,
-          describe: 'The same for one tool, in its arguments: name:$.path; may be repeated',
-        },
-        speed: {
-          type: 'string',
-          default: 'fast',
-          describe: 'fast, recorded, or how many times as fast as recorded',
-          requiresArg: true,
-        },
-        listen: {
-          type: 'string',
-          describe: 'Answer over HTTP at host:port (port 0 takes a free one), not over stdio',
-          requiresArg: true,
-        },
-        'allow-host': {
-          type: 'string',
-          array: true,
-          default: [],
-          requiresArg: true,
-          describe: 'With --listen: a Host that clients may call it by, besides loopback; may be repeated',
-        },
-        'allow-origin': {
-          type: 'string',
-          array: true,
-          default: [],
-          requiresArg: true,
-          describe: 'With --listen: an Origin whose pages may call it; may be repeated',
-        },
-        report: {
-          type: 'string',
-          describe:
-            'Write every miss, other answer and malformed input, whole, into this file; with another mode than none, also what was added, as JSON lines',
-          requiresArg: true,
-        },
-        calls: {
-          type: 'string',
-          describe: 'Append every call, and what became of it, to this file, one JSON object a line',
-          requiresArg: true,
-        },
-        'fail-on-miss': {
-          type: 'boolean',
-          default: false,
-          describe: 'Exit with 1 when there was any of these, answered live or not',
-        },
-        ...SUGGEST_OPTIONS,
-      })
+      .options(REPLAY_OPTIONS)
       .example('$0 replay demo', 'In a client’s config, in place of the server’s command')
       .example('$0 replay recordings/search.ndjson', 'A text recording, as it stands in a repository')
       .example('$0 replay monday tuesday', 'What was recorded in both, as one recording')
@@ -152,17 +152,35 @@ export const replayCommand: CommandModule<object, Options> = {
       .epilog(
         'Without --mode no server is started or reached. Exits with 1 after a miss with --fail-on-miss, or where --mode all could not replace the recording; with 2 where the live server never answered, or the recording cannot be written.',
       ) as never,
-  async handler(words) {
+  async run(words, io) {
     const argv = withTarget(words);
     checkOptions(argv);
-    if (argv['suggest-ignore'] !== undefined) {
-      readTarget(argv);
-      await suggestIgnore(argv, argv['suggest-ignore']);
-      return;
+    if (argv['suggest-ignore'] === undefined) return replay(io, argv);
+    readTarget(io, argv);
+    return suggestIgnore(io, argv, argv['suggest-ignore']);
+  },
+};
+
+async function replay(io: Io, argv: Options): Promise<void> {
+  const calls = openCallsFile(io, argv.calls);
+  try {
+    const log = createReplayLog(io, argv.report, argv.mode !== 'none');
+    try {
+      await play(io, argv, log, calls);
+    } finally {
+      log.close();
     }
-    const calls = openCallsFile(argv.calls);
-    const log = createReplayLog(argv.report, argv.mode !== 'none');
-    const { recording, live, plan, finish, close } = await openDeck(argv, log);
+  } finally {
+    calls.close();
+  }
+}
+
+/** Answers clients until they have left or a signal has come. Sets the exit code. */
+async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Promise<void> {
+  const playback = await openDeck(io, argv, log);
+  const { recording, live, plan, finish } = playback;
+  let stop: Stop | undefined;
+  try {
     const matching = createMatching(recording, {
       repeat: argv.repeat,
       ignore: argv.ignore,
@@ -179,24 +197,36 @@ export const replayCommand: CommandModule<object, Options> = {
     };
     const mock = createMock({ recording, matching, speed, events, live });
     // Until here a signal ends the process at once, however large the recording is.
-    const stopped = new Promise<void>((resolve) => onStopSignals(() => resolve()));
-    if (argv.listen === undefined) await serveStdio(mock, stopped);
-    else await serveHttp(recording, mock, readListen(argv.listen), argv, stopped);
+    stop = createStop(io);
+    if (argv.listen === undefined) await serveStdio(io, mock, stop.asked);
+    else await serveHttp(io, recording, mock, argv, stop.asked);
     mock.end();
-    if (plan.plays) sayUnplayed(recording, matching.unplayed());
-    const finished = finish?.().finally(close);
-    // Who has sent a signal may not wait for a server that does not end by itself.
-    void stopped.then(() => live?.close());
+    if (plan.plays) sayUnplayed(io, recording, matching.unplayed());
+    const finished = finish?.();
+    // A user who has sent a signal may not wait for a server that does not end by itself.
+    void stop.asked.then(() => live?.close());
     const end = (await finished) ?? null;
-    if (end === null) close();
-    else log.list(argv.recording.join(' '), end);
+    if (end !== null) log.list(argv.recording.join(' '), end);
     log.end();
     calls.end();
-    // What was played and did not have it is a miss, whoever answered it in the end.
+    // What was played and did not have it is a miss, even if it was answered live in the end.
     const misses = log.misses() + (plan.plays && end !== null ? end.added + end.withheld : 0);
-    process.exitCode = codeOf(end) || (argv['fail-on-miss'] && misses > 0 ? FOUND_SOMETHING : 0);
-  },
-};
+    io.exitCode = codeOf(end) || (argv['fail-on-miss'] && misses > 0 ? FOUND_SOMETHING : 0);
+  } finally {
+    stop?.ignoreSignals();
+    playback.close();
+  }
+}
+
+type Stop = { asked: Promise<void>; ignoreSignals: () => void };
+
+function createStop(io: Io): Stop {
+  let ask = () => {};
+  const asked = new Promise<void>((resolve) => {
+    ask = resolve;
+  });
+  return { asked, ignoreSignals: onStopSignals(io, () => ask()) };
+}
 
 function codeOf(end: LiveRecorderEnd | null): number {
   if (end === null) return 0;
@@ -219,46 +249,48 @@ function withTarget(argv: Options): Options {
 }
 
 /** Runs until the client has closed its end and has its answers, takes no more, or until it is stopped by a signal. */
-async function serveStdio(mock: Mock, stopped: Promise<void>): Promise<void> {
-  const { feed, end } = createStdioMock(mock, (line) => void process.stdout.write(line));
+async function serveStdio(io: Io, mock: Mock, stopped: Promise<void>): Promise<void> {
+  const { feed, end } = createStdioMock(mock, (line) => void io.stdout.write(line));
   const ended = new Promise<void>((resolve) => {
-    process.stdin.on('data', feed);
-    process.stdin.on('end', resolve);
-    process.stdin.on('error', () => resolve());
+    io.stdin.on('data', feed);
+    io.stdin.on('end', resolve);
+    io.stdin.on('error', () => resolve());
   });
   const answered = ended.then(() => {
     end();
     return mock.idle();
   });
   const left = new Promise<void>((resolve) => {
-    process.stdout.on('error', () => resolve());
+    io.stdout.on('error', () => resolve());
   });
   await Promise.race([answered, left, stopped]);
   // It would keep this process alive.
-  process.stdin.destroy();
+  io.stdin.destroy();
 }
 
 /** Runs until it is stopped by a signal. */
 async function serveHttp(
+  io: Io,
   recording: Recording,
   mock: Mock,
-  listen: Listen,
   argv: Options,
   stopped: Promise<void>,
 ): Promise<void> {
+  const listen = readListen(argv.listen ?? '');
   const allow = { allowHosts: argv['allow-host'], allowOrigins: argv['allow-origin'] };
   const { createHttpMock } = await import('../../replay/serve/http.ts');
   const server = await createHttpMock({ recording, mock, listen, ...allow }).catch((error) => {
     throw cannotListen(listen, error);
   });
-  warnBeyondLoopback(listen, 'call it');
-  say(`listening on ${server.url.href}; put this URL into the client’s config in place of the server’s`);
+  warnBeyondLoopback(io, listen, 'call it');
+  say(io, `listening on ${server.url.href}; put this URL into the client’s config in place of the server’s`);
   await stopped;
   await server.stop();
 }
 
-function sayUnplayed({ script }: Recording, unplayed: readonly number[]): void {
-  if (unplayed.length > 0) say(`${unplayed.length} of ${script.size} recorded calls were never asked for`);
+function sayUnplayed(io: Io, { script }: Recording, unplayed: readonly number[]): void {
+  if (unplayed.length > 0)
+    say(io, `${unplayed.length} of ${script.size} recorded calls were never asked for`);
 }
 
 function readSpeed(text: string): Speed {
@@ -287,16 +319,17 @@ type ModeOptions = {
 const EXAMPLE = 'tapedeck replay demo --mode new_episodes';
 
 /** Throws `TapedeckError` for a recording or a server that cannot be used so. */
-export async function openDeck(argv: ModeOptions, log: ReplayLog): Promise<Playback> {
+async function openDeck(io: Io, argv: ModeOptions, log: ReplayLog): Promise<Playback> {
   const { recording: recordings, db, mode } = argv;
   const [recording, ...others] = recordings;
   if (recording === undefined)
     throw new TapedeckError('usage', 'Expected a recording, got none. See: tapedeck replay --help');
-  if (others.length > 0) return openJoined(argv);
+  if (others.length > 0) return openJoined(io, argv);
   return openPlayback({
-    ...{ recording, db, mode },
-    openSource: () => openSource(recording, db),
-    server: readTarget(argv),
+    ...{ recording: isTextRecording(recording) ? pathOf(io, recording) : recording, mode },
+    db: storeOf(io, db),
+    openSource: () => openSource(io, recording, db),
+    server: readTarget(io, argv),
     timeoutMs: readTimeout(argv.timeout),
     keepsFailures: argv['record-failures'],
     onCall: log.call,
@@ -304,24 +337,29 @@ export async function openDeck(argv: ModeOptions, log: ReplayLog): Promise<Playb
 }
 
 /** Several recordings are one that nothing can be added to. */
-async function openJoined(argv: ModeOptions): Promise<Playback> {
-  readTarget(argv);
+async function openJoined(io: Io, argv: ModeOptions): Promise<Playback> {
+  readTarget(io, argv);
   if (argv.mode !== 'none')
     throw new TapedeckError('usage', `Expected one recording with \`--mode ${argv.mode}\`, got several.`);
   const sources: Source[] = [];
-  for (const name of argv.recording) sources.push(await openSource(name, argv.db));
-  const recording = joinRecordings(
-    sources.map(({ store, session, keyStores }) => readRecording(store, session, keyStores)),
-  );
   const close = () => {
     for (const source of sources) source.close();
   };
-  return { recording, plan: planMode('none', true), live: undefined, finish: null, close };
+  try {
+    for (const name of argv.recording) sources.push(await openSource(io, name, argv.db));
+    const recording = joinRecordings(
+      sources.map(({ store, session, keyStores }) => readRecording(store, session, keyStores)),
+    );
+    return { recording, plan: planMode('none', true), live: undefined, finish: null, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
 }
 
 /** Null in a mode that reaches no server. Throws `TapedeckError` `usage` where one is given all the same. */
-function readTarget(argv: ModeOptions): LiveTarget | null {
-  if (argv.mode !== 'none') return readLiveServer(argv, EXAMPLE);
+function readTarget(io: Io, argv: ModeOptions): LiveTarget | null {
+  if (argv.mode !== 'none') return readLiveServer(io, argv, EXAMPLE);
   const isGiven = argv.url !== undefined || commandOf(argv).length > 0 || argv.header.length > 0;
   if (!isGiven) return null;
   throw new TapedeckError(

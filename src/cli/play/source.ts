@@ -2,9 +2,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TapedeckError } from '../../errors.ts';
-import { openRecordingSource as open, type Source } from '../../sources/source.ts';
-import { onStopSignals } from '../listening.ts';
-import { createProgress, NOTICES } from '../output.ts';
+import { isTextRecording, openRecordingSource, type Source } from '../../sources/source.ts';
+import { type Io, onStopSignals, pathOf, storeOf } from '../io.ts';
+import { createProgress, notices } from '../output.ts';
 
 export const RECORDING = {
   type: 'string',
@@ -16,14 +16,19 @@ export const RECORDING = {
  * A text recording is read into a store of its own, of which nothing is left behind, however we end. Signals break the
  * reading off; else they are left alone, so that they end work on a large recording at once.
  */
-export async function openSource(recording: string, db: string | undefined): Promise<Source> {
-  const progress = createProgress('imported', null);
+export async function openSource(io: Io, recording: string, db: string | undefined): Promise<Source> {
+  const progress = createProgress(io, 'imported', null);
   const stopping = new AbortController();
   const stopped = new TapedeckError('stopped', 'Stopped before the recording was read.');
-  const ignoreSignals = onStopSignals(() => stopping.abort(stopped));
+  const ignoreSignals = onStopSignals(io, () => stopping.abort(stopped));
   const { signal } = stopping;
   try {
-    const source = await open(recording, db, { signal, onFrame: progress.advance, notices: NOTICES });
+    const name = isTextRecording(recording) ? pathOf(io, recording) : recording;
+    const source = await openRecordingSource(name, storeOf(io, db), {
+      signal,
+      onFrame: progress.advance,
+      notices: notices(io),
+    });
     // A signal that came while a recording was indexed, in one go, has waited for its turn.
     await nextTurn();
     signal.throwIfAborted();
@@ -31,5 +36,21 @@ export async function openSource(recording: string, db: string | undefined): Pro
   } finally {
     ignoreSignals();
     progress.end();
+  }
+}
+
+/** Opens all of them, for as long as `work` takes. */
+export async function withSources<T>(
+  io: Io,
+  recordings: readonly string[],
+  db: string | undefined,
+  work: (sources: readonly Source[]) => T | Promise<T>,
+): Promise<T> {
+  const sources: Source[] = [];
+  try {
+    for (const recording of recordings) sources.push(await openSource(io, recording, db));
+    return await work(sources);
+  } finally {
+    for (const { close } of sources) close();
   }
 }

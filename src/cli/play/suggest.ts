@@ -1,14 +1,14 @@
 /** `replay --suggest-ignore`: which arguments differ between two recordings of one scenario, as options that ignore them. */
+
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { recordedKeys } from '../../replay/match/key.ts';
 import { type Suggestion, type Suggestions, suggestIgnores } from '../../replay/match/suggest.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
 import { readRecording } from '../../replay/recording/recording.ts';
-import type { Source } from '../../sources/source.ts';
-import { say } from '../listening.ts';
+import { type Io, say } from '../io.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
-import { openSource } from './source.ts';
+import { withSources } from './source.ts';
 
 export const SUGGEST_OPTIONS = {
   'suggest-ignore': {
@@ -54,18 +54,17 @@ export function checkSuggestOptions(argv: Options): void {
 }
 
 /** Prints suggestions for the two recordings; what is ignored by the given options already is not among them. */
-export async function suggestIgnore(argv: Options, other: string): Promise<void> {
+export async function suggestIgnore(io: Io, argv: Options, other: string): Promise<void> {
   const rules = { ignore: argv.ignore, ignoreTool: argv['ignore-tool'] };
-  const sources: Source[] = [];
-  for (const name of [...argv.recording, other]) sources.push(await openSource(name, argv.db));
-  const recordings = sources.map(({ store, session }) => readRecording(store, session));
-  const found = suggestIgnores(
-    recordedKeys(joinRecordings(recordings.slice(0, -1)), rules),
-    recordedKeys(joinRecordings(recordings.slice(-1)), rules),
-  );
-  for (const { close } of sources) close();
-  await writeOutput(withLineEnds(found.suggestions.map(argv.json ? jsonOf : optionOf)));
-  if (!argv.json) explain(found);
+  const found = await withSources(io, [...argv.recording, other], argv.db, (sources) => {
+    const recordings = sources.map(({ store, session }) => readRecording(store, session));
+    return suggestIgnores(
+      recordedKeys(joinRecordings(recordings.slice(0, -1)), rules),
+      recordedKeys(joinRecordings(recordings.slice(-1)), rules),
+    );
+  });
+  await writeOutput(io, withLineEnds(found.suggestions.map(argv.json ? jsonOf : optionOf)));
+  if (!argv.json) explain(io, found);
 }
 
 function optionOf({ option }: Suggestion): string {
@@ -77,14 +76,14 @@ function jsonOf({ option, method, target, differing, pairs, example }: Suggestio
 }
 
 /** For people, on stderr: the options alone can be piped on. */
-function explain({ suggestions, unpaired, isCut }: Suggestions): void {
+function explain(io: Io, { suggestions, unpaired, isCut }: Suggestions): void {
   for (const { option, differing, pairs, example } of suggestions) {
     const values = `${example.first ?? 'nothing'} in the one, ${example.second ?? 'nothing'} in the other`;
-    say(escapeText(`${option}: differs in ${differing} of ${pairs} pairs of calls, as in ${values}`));
+    say(io, escapeText(`${option}: differs in ${differing} of ${pairs} pairs of calls, as in ${values}`));
   }
-  if (suggestions.length === 0) say('nothing to ignore: the calls that have a counterpart are equal');
+  if (suggestions.length === 0) say(io, 'nothing to ignore: the calls that have a counterpart are equal');
   const { first, second } = unpaired;
   if (first + second > 0)
-    say(`calls without a counterpart that is like them: ${first} of the one, ${second} of the other`);
-  if (isCut) say('of very many calls of one target the first were compared only');
+    say(io, `calls without a counterpart that is like them: ${first} of the one, ${second} of the other`);
+  if (isCut) say(io, 'of very many calls of one target the first were compared only');
 }

@@ -1,4 +1,3 @@
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { readResultRules } from '../../replay/match/compare.ts';
@@ -6,8 +5,8 @@ import { readIgnoreRules } from '../../replay/match/ignore.ts';
 import { isReadOnly, type Recording, readRecording } from '../../replay/recording/recording.ts';
 import type { CallTopic } from '../../replay/recording/topics.ts';
 import { SilentServer, type Verification, type VerifyOptions, verify } from '../../replay/verify/run.ts';
-import type { Connect } from '../../talk/server.ts';
-import { onStopSignals } from '../listening.ts';
+import type { Connect, LiveServer } from '../../talk/server.ts';
+import { type Command, type Io, ignoreErrors, onStopSignals } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
 import { writeReport } from '../output.ts';
 import { HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
@@ -43,7 +42,7 @@ type Options = {
 
 const LIST = { type: 'string', array: true, default: [] as string[] } as const;
 
-export const verifyCommand: CommandModule<object, Options> = {
+export const verifyCommand: Command<Options> = {
   command: 'verify <recording> [url]',
   describe: 'Play the client’s part against a live server, and compare its answers with the recorded ones',
   builder: (args) =>
@@ -101,36 +100,60 @@ export const verifyCommand: CommandModule<object, Options> = {
       .example('$0 verify recordings/search.ndjson https://api.example.com/mcp --read-only', 'Change nothing')
       .example('$0 verify demo --ignore-result now:$.content --junit out.xml -- ./server', 'In CI')
       .epilog('Exits with 0 if all is equal, 1 if not, 2 if it could not run.') as never,
-  async handler(argv) {
-    const connect = endedBySignals(readLiveServer(argv, 'tapedeck verify demo').connect);
-    const options = readOptions(argv);
+  async run(argv, io) {
+    const target = readLiveServer(io, argv, 'tapedeck verify demo');
+    const options = readOptions(io, argv);
     // A reader that leaves early is no reason to stop half-way.
-    process.stdout.on('error', () => {});
-    const { store, session, keyStores, close } = await openSource(argv.recording, argv.db);
-    const recording = readRecording(store, session, keyStores);
-    checkNames(recording, [...argv.only, ...argv.skip.filter((name) => !isNews(name))]);
-    const at = Date.now();
-    const verification = await verify(recording, connect, options).catch((error) => {
-      throw error instanceof SilentServer
-        ? new TapedeckError('io', escapeText(error.message), { cause: error })
-        : error;
-    });
-    report(verification, argv, at);
-    close();
-    process.exitCode = summaryOf(verification).isEqual ? 0 : 1;
+    ignoreErrors(io.stdout);
+    const { store, session, keyStores, close } = await openSource(io, argv.recording, argv.db);
+    const { connect, stopped, ignoreSignals } = endedBySignals(io, target.connect);
+    try {
+      const recording = readRecording(store, session, keyStores);
+      checkNames(recording, [...argv.only, ...argv.skip.filter((name) => !isNews(name))]);
+      const at = Date.now();
+      const verification = await Promise.race([verify(recording, connect, options), stopped]);
+      if (verification !== null) report(io, verification, argv, at);
+      io.exitCode = verification === null ? STOPPED : summaryOf(verification).isEqual ? 0 : 1;
+    } catch (error) {
+      if (!(error instanceof SilentServer)) throw error;
+      throw new TapedeckError('io', escapeText(error.message), { cause: error });
+    } finally {
+      ignoreSignals();
+      close();
+    }
   },
 };
 
-/** No server is left behind when we are stopped. */
-function endedBySignals(connect: Connect): Connect {
-  return (events) => {
-    const server = connect(events);
-    onStopSignals(() => void server.close().then(() => process.exit(2)));
-    return server;
+const STOPPED = 2;
+
+type Stoppable = { connect: Connect; stopped: Promise<null>; ignoreSignals: () => void };
+
+/** Servers that are not left behind when we are stopped. Until there is one, signals are left alone. */
+function endedBySignals(io: Io, connect: Connect): Stoppable {
+  const ends: (() => void)[] = [];
+  let onStopped = (_: null) => {};
+  const stopped = new Promise<null>((resolve) => {
+    onStopped = resolve;
+  });
+  async function stop(server: LiveServer): Promise<void> {
+    await server.close();
+    io.exit(STOPPED);
+    onStopped(null);
+  }
+  return {
+    stopped,
+    connect(events) {
+      const server = connect(events);
+      ends.push(onStopSignals(io, () => void stop(server)));
+      return server;
+    },
+    ignoreSignals() {
+      for (const end of ends) end();
+    },
   };
 }
 
-function readOptions(argv: Options): VerifyOptions {
+function readOptions(io: Io, argv: Options): VerifyOptions {
   const { only, skip } = argv;
   const isNamed = (names: readonly string[], { method, target }: CallTopic) =>
     names.includes(method) || (method === 'tools/call' && target !== null && names.includes(target));
@@ -148,7 +171,7 @@ function readOptions(argv: Options): VerifyOptions {
       return isReadOnly(tool) ? null : 'not said to be read-only';
     },
     isNewsSkipped: (method) => skip.includes(method),
-    onChecked: (checked) => print(argv.json ? [checkedJson(checked)] : checkedLines(checked)),
+    onChecked: (checked) => print(io, argv.json ? [checkedJson(checked)] : checkedLines(checked)),
   };
 }
 
@@ -172,15 +195,23 @@ function checkNames({ script, load, read }: Recording, names: readonly string[])
   throw new TapedeckError('not-found', `The recording has no method or tool \`${unknown}\`. It has: ${all}.`);
 }
 
-function report(verification: Verification, { recording, json, junit, markdown }: Options, at: number): void {
+function report(
+  io: Io,
+  verification: Verification,
+  { recording, json, junit, markdown }: Options,
+  at: number,
+): void {
   const { tools } = verification;
   const summary = summaryOf(verification);
-  print(tools.flatMap((change) => (json ? [toolJson(change)] : toolLines(change))));
-  print([json ? summaryJson(summary) : summaryLine(summary)]);
-  if (junit !== undefined) writeReport(junit, junitReport(recording, verification, at));
-  if (markdown !== undefined) writeReport(markdown, markdownText(recording, verification));
+  print(
+    io,
+    tools.flatMap((change) => (json ? [toolJson(change)] : toolLines(change))),
+  );
+  print(io, [json ? summaryJson(summary) : summaryLine(summary)]);
+  if (junit !== undefined) writeReport(io, junit, junitReport(recording, verification, at));
+  if (markdown !== undefined) writeReport(io, markdown, markdownText(recording, verification));
 }
 
-function print(lines: readonly string[]): void {
-  if (lines.length > 0) process.stdout.write(`${lines.join('\n')}\n`);
+function print(io: Io, lines: readonly string[]): void {
+  if (lines.length > 0) io.stdout.write(`${lines.join('\n')}\n`);
 }

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { frameLines } from '../../export/text/lines.ts';
 import { checkSession, isWhole } from '../../inspect/check/check.ts';
@@ -25,9 +24,10 @@ import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { VERSION } from '../../version.ts';
+import { type Command, type Io, pathOf } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
 import { createProgress, withLineEnds, writeOutput, writeReport } from '../output.ts';
-import { openSource, RECORDING } from '../play/source.ts';
+import { RECORDING, withSources } from '../play/source.ts';
 
 type Options = {
   recordings: string[];
@@ -46,7 +46,7 @@ type CheckOptions = Omit<Options, 'filter'> & { filter: Filter | undefined };
 /** A file holds that many findings of a rule and session; its counts are whole. */
 const MAX_IN_FILE = 1000;
 
-export const checkCommand: CommandModule<object, Options> = {
+export const checkCommand: Command<Options> = {
   command: 'check [recordings..]',
   describe: 'Check sessions against the rules of the protocol',
   builder: (args) =>
@@ -92,49 +92,72 @@ export const checkCommand: CommandModule<object, Options> = {
         'Text recordings, in CI',
       )
       .example('$0 check --rules', 'All rules, each in a sentence'),
-  async handler(options) {
-    if (options.rules) return writeOutput(withLineEnds(ruleLines()));
+  async run(options, io) {
+    if (options.rules) return writeOutput(io, withLineEnds(ruleLines()));
     const filter = await readFilter(options.filter);
     const schemas = createSchemas();
     const checked: Checked[] = [];
-    for (const recording of options.recordings)
-      checked.push(await checkOne(recording, { ...options, filter }, schemas));
-    await schemas.close();
-    if (options.sarif !== undefined) writeReport(options.sarif, sarifText(checked, VERSION));
-    if (options.junit !== undefined) writeReport(options.junit, junitReport(checked, VERSION));
-    if (checked.some(({ tallies }) => tallies.length > 0)) process.exitCode = 1;
+    try {
+      for (const recording of options.recordings)
+        checked.push(await checkOne(io, recording, { ...options, filter }, schemas));
+    } finally {
+      await schemas.close();
+    }
+    if (options.sarif !== undefined) writeReport(io, options.sarif, sarifText(checked, VERSION));
+    if (options.junit !== undefined) writeReport(io, options.junit, junitReport(checked, VERSION));
+    if (checked.some(({ tallies }) => tallies.length > 0)) io.exitCode = 1;
   },
 };
 
-async function checkOne(recording: string, options: CheckOptions, schemas: Schemas): Promise<Checked> {
+async function checkOne(
+  io: Io,
+  recording: string,
+  options: CheckOptions,
+  schemas: Schemas,
+): Promise<Checked> {
   const at = Date.now();
-  const source = await openSource(recording, options.db);
-  const { session } = source;
   const file = recording.endsWith('.ndjson') ? recording : null;
-  const name = file ?? session.name ?? session.id;
-  const only = await selectionOf(source.store, options.filter);
-  const isSelected = only === undefined ? () => true : selectedFrames(source.store, session, only);
-  const findings = wanted(source, options, schemas, isSelected);
-  const isForFile = options.sarif !== undefined || options.junit !== undefined;
-  let tallies: Tally[] = [];
-  if (options.json) await writeOutput(withLineEnds(jsonLines(session, findings, (all) => (tallies = all))));
-  else {
-    tallies = tally(findings, isForFile ? MAX_IN_FILE : undefined);
-    await writeOutput(withLineEnds(humanLines(session, name, tallies)));
-  }
-  source.close();
+  const { name, sessionId, tallies } = await withSources(io, [recording], options.db, async ([source]) => {
+    const { session, store } = source as Source;
+    const only = await selectionOf(store, options.filter);
+    const isSelected = only === undefined ? () => true : selectedFrames(store, session, only);
+    const findings = wanted(io, source as Source, options, schemas, isSelected);
+    const shown = file ?? session.name ?? session.id;
+    return {
+      ...{ name: shown, sessionId: session.id },
+      tallies: await printFindings(io, session, shown, findings, options),
+    };
+  });
   const hasPlaces = file !== null && options.sarif !== undefined && tallies.length > 0;
-  const lines = hasPlaces ? await frameLines(createReadStream(file)) : [];
-  return { name, sessionId: session.id, file, at, seconds: (Date.now() - at) / 1000, tallies, lines };
+  const lines = hasPlaces ? await frameLines(createReadStream(pathOf(io, file))) : [];
+  return { name, sessionId, file, at, seconds: (Date.now() - at) / 1000, tallies, lines };
+}
+
+async function printFindings(
+  io: Io,
+  session: SessionRow,
+  name: string,
+  findings: Iterable<Finding>,
+  { json, sarif, junit }: CheckOptions,
+): Promise<Tally[]> {
+  let tallies: Tally[] = [];
+  if (json) await writeOutput(io, withLineEnds(jsonLines(session, findings, (all) => (tallies = all))));
+  else {
+    const isForFile = sarif !== undefined || junit !== undefined;
+    tallies = tally(findings, isForFile ? MAX_IN_FILE : undefined);
+    await writeOutput(io, withLineEnds(humanLines(io, session, name, tallies)));
+  }
+  return tallies;
 }
 
 function* wanted(
+  io: Io,
   { store, session }: Source,
   { severity, skip }: CheckOptions,
   schemas: Schemas,
   isSelected: (finding: Finding) => boolean,
 ): Generator<Finding> {
-  const progress = createProgress('checked', session.frames);
+  const progress = createProgress(io, 'checked', session.frames);
   try {
     for (const finding of checkSession(store, session, schemas, progress.advance))
       if (isAtLeast(finding.rule, severity) && !skip.includes(finding.rule) && isSelected(finding))
@@ -177,8 +200,13 @@ function* jsonLines(
 
 const MAX_SHOWN = 5;
 
-function* humanLines(session: SessionRow, name: string, tallies: readonly Tally[]): Generator<string> {
-  const { colors, width } = lookOf(process.stdout);
+function* humanLines(
+  io: Io,
+  session: SessionRow,
+  name: string,
+  tallies: readonly Tally[],
+): Generator<string> {
+  const { colors, width } = lookOf(io.stdout, io.env);
   const what = `${session.frames} frames, ${RULE_IDS.length} rules`;
   yield `${colors.bold(escapeText(name))} ${colors.dim(what)}`;
   if (!isWhole(session))

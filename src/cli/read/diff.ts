@@ -1,4 +1,3 @@
-import type { CommandModule } from 'yargs';
 import { type Column, tableLines } from '../../inspect/view/table.ts';
 import { clip, formatDuration, type Look, lookOf, pad } from '../../inspect/view/text.ts';
 import { type Difference, jsonPointer } from '../../protocol/json/diff.ts';
@@ -12,9 +11,11 @@ import {
   type SessionDiff,
   type Timing,
 } from '../../replay/verify/sessions.ts';
+import type { Source } from '../../sources/source.ts';
+import type { Command } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
-import { openSource, RECORDING } from '../play/source.ts';
+import { RECORDING, withSources } from '../play/source.ts';
 import { differenceLines } from '../play/verify-report.ts';
 
 type Options = {
@@ -29,7 +30,7 @@ type Options = {
 
 const PATHS = { type: 'string', array: true, default: [] as string[], requiresArg: true } as const;
 
-export const diffCommand: CommandModule<object, Options> = {
+export const diffCommand: Command<Options> = {
   command: 'diff <a> <b>',
   describe: 'Compare two sessions: what the servers offer, what was asked, answered, and how fast',
   builder: (args) =>
@@ -51,15 +52,15 @@ export const diffCommand: CommandModule<object, Options> = {
       })
       .example('$0 diff before.ndjson latest', 'A text recording with the newest session')
       .example("$0 diff monday tuesday --ignore-tool 'search:$.now'", 'Two sessions by name, but for a time'),
-  async handler(options) {
+  async run(options, io) {
     const ignore = readIgnoreRules(options.ignore, options['ignore-tool']);
     const results = readResultRules(options['ignore-result']);
-    const [a, b] = [await openSource(options.a, options.db), await openSource(options.b, options.db)];
-    const diff = diffSessions(a, b, ignore, results);
-    await writeOutput(withLineEnds(options.json ? diffJson(diff) : diffLines(diff, lookOf(process.stdout))));
-    a.close();
-    b.close();
-    if (!isEqual(diff)) process.exitCode = 1;
+    const diff = await withSources(io, [options.a, options.b], options.db, ([a, b]) =>
+      diffSessions(a as Source, b as Source, ignore, results),
+    );
+    const look = lookOf(io.stdout, io.env);
+    await writeOutput(io, withLineEnds(options.json ? diffJson(diff) : diffLines(diff, look)));
+    if (!isEqual(diff)) io.exitCode = 1;
   },
 };
 

@@ -1,18 +1,18 @@
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import { sessionLine } from '../../inspect/view/json.ts';
 import { sessionTable } from '../../inspect/view/session.ts';
 import { lookOf } from '../../inspect/view/text.ts';
-import { type Store, storePath } from '../../store/file/open.ts';
-import { openIndexed } from '../../store/keep/catch-up.ts';
+import type { Store } from '../../store/file/open.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
+import type { Command, Io } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
-import { NOTICES, withLineEnds, writeOutput } from '../output.ts';
+import { withLineEnds, writeOutput } from '../output.ts';
+import { withStore } from '../store.ts';
 
 type Options = { db: string | undefined; filter: string | undefined; json: boolean; limit: number };
 
-export const listCommand: CommandModule<object, Options> = {
+export const listCommand: Command<Options> = {
   command: 'list',
   describe: 'List the recorded sessions, the newest first',
   builder: (args) =>
@@ -35,13 +35,13 @@ export const listCommand: CommandModule<object, Options> = {
       .example('$0 list', 'The newest 50 sessions')
       .example("$0 list --filter 'status~error since=today'", 'Those in which something failed today')
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
-  async handler({ db, filter: written, json, limit }) {
+  async run({ db, filter: written, json, limit }, io) {
     const filter = await readFilter(written);
-    const store = openIndexed(storePath(db), NOTICES);
-    const rows = take(await sessionsOf(store, filter), limit > 0 ? limit : Number.POSITIVE_INFINITY);
-    const lines = json ? mapLines(rows, sessionLine) : tableLines([...rows], filter !== undefined);
-    await writeOutput(withLineEnds(lines));
-    store.close();
+    await withStore(io, db, async (store) => {
+      const rows = take(await sessionsOf(store, filter), limit > 0 ? limit : Number.POSITIVE_INFINITY);
+      const lines = json ? mapLines(rows, sessionLine) : tableLines(io, [...rows], filter !== undefined);
+      await writeOutput(io, withLineEnds(lines));
+    });
   },
 };
 
@@ -51,9 +51,9 @@ async function sessionsOf(store: Store, filter: Filter | undefined): Promise<Ite
   return eachSessionWith(store, filter);
 }
 
-function tableLines(rows: readonly SessionRow[], isFiltered: boolean): Iterable<string> {
+function tableLines(io: Io, rows: readonly SessionRow[], isFiltered: boolean): Iterable<string> {
   if (rows.length === 0 && isFiltered) return ['The filter holds for no session.'];
-  return sessionTable(rows, lookOf(process.stdout));
+  return sessionTable(rows, lookOf(io.stdout, io.env));
 }
 
 function* take(rows: Iterable<SessionRow>, count: number): Generator<SessionRow> {

@@ -1,21 +1,20 @@
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { ALL, type Filter, parseFilter, textTerm } from '../../inspect/filter/filter.ts';
 import { eachFinding, type Finding } from '../../inspect/search.ts';
 import { frameLine } from '../../inspect/view/json.ts';
 import { foundFrame, sessionHeading, textTests } from '../../inspect/view/search.ts';
 import { lookOf } from '../../inspect/view/text.ts';
-import { type Store, storePath } from '../../store/file/open.ts';
-import { openIndexed } from '../../store/keep/catch-up.ts';
+import type { Store } from '../../store/file/open.ts';
 import { createSearchIndex, type SearchIndex } from '../../store/keep/search-index.ts';
 import type { SideFile } from '../../store/keep/side-file.ts';
 import { unansweredPlaces } from '../../store/read/exchanges.ts';
 import { eachFrame } from '../../store/read/frames.ts';
 import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
 import { stateOf } from '../../store/read/sessions.ts';
+import { type Command, type Io, say } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION } from '../options.ts';
-import { createProgress, NOTICES, type Progress, withLineEnds, writeOutput } from '../output.ts';
-import { openSide, sayWithoutSide } from '../side.ts';
+import { createProgress, type ProgressLine, withLineEnds, writeOutput } from '../output.ts';
+import { openSide, sayWithoutSide, withStore } from '../store.ts';
 
 /** Texts that look like options stand behind `--`. */
 type SearchOptions = {
@@ -34,7 +33,7 @@ export function textsOf({
   return [...text, ...behindDashes].map(String).filter((one) => one !== '');
 }
 
-export const searchCommand: CommandModule<object, SearchOptions> = {
+export const searchCommand: Command<SearchOptions> = {
   command: 'search [text..]',
   describe: 'Find frames by their text, in all sessions, the newest first',
   builder: (args) =>
@@ -72,26 +71,29 @@ export const searchCommand: CommandModule<object, SearchOptions> = {
         "$0 search --filter 'text~/E[A-Z]{4,}/' --limit 0 --json",
         'A regular expression; for a program',
       ),
-  handler: async (options) => search(options),
+  run: search,
 };
 
 /** What `search` does. In a file of its own, because it loads much that no other command needs. */
 
-export async function search(options: SearchOptions): Promise<void> {
+export async function search(options: SearchOptions, io: Io): Promise<void> {
   const { db, filter: written, json, limit } = options;
   const filter = filterOf(textsOf(options), written);
-  const store = openIndexed(storePath(db), NOTICES);
-  const side = openSide(store);
-  const index = side === null ? null : upToDateIndex(side, store);
   let hasMore = false;
-  const findings = eachFinding(store, filter, index, limit > 0 ? limit : Number.POSITIVE_INFINITY, () => {
-    hasMore = true;
+  await withStore(io, db, async (store) => {
+    const side = openSide(io, store);
+    try {
+      const index = side === null ? null : upToDateIndex(io, side, store);
+      const findings = eachFinding(store, filter, index, limit > 0 ? limit : Number.POSITIVE_INFINITY, () => {
+        hasMore = true;
+      });
+      const lines = json ? jsonOf(store, findings) : withLineEnds(linesOf(io, store, findings, filter));
+      await writeOutput(io, lines);
+    } finally {
+      side?.close();
+    }
   });
-  await writeOutput(json ? jsonOf(store, findings) : withLineEnds(linesOf(store, findings, filter)));
-  if (hasMore)
-    process.stderr.write(`tapedeck: there is more; \`--limit ${limit * 5}\` shows more, \`--limit 0\` all\n`);
-  side?.close();
-  store.close();
+  if (hasMore) say(io, `there is more; \`--limit ${limit * 5}\` shows more, \`--limit 0\` all`);
 }
 
 function filterOf(texts: readonly string[], written: string | undefined): Filter {
@@ -100,17 +102,17 @@ function filterOf(texts: readonly string[], written: string | undefined): Filter
 }
 
 /** Null where it cannot be kept, which costs time, not findings. */
-function upToDateIndex(side: SideFile, store: Store): SearchIndex | null {
-  let progress: Progress | undefined;
+function upToDateIndex(io: Io, side: SideFile, store: Store): SearchIndex | null {
+  let progress: ProgressLine | undefined;
   try {
     const index = createSearchIndex(side, store);
     index.catchUp((done, total) => {
-      progress ??= createProgress('indexed', total);
+      progress ??= createProgress(io, 'indexed', total);
       progress.advance(done);
     });
     return index;
   } catch (error) {
-    sayWithoutSide(error);
+    sayWithoutSide(io, error);
     return null;
   } finally {
     progress?.end();
@@ -127,8 +129,8 @@ function* jsonOf(store: Store, findings: Iterable<Finding>): Generator<string> {
   }
 }
 
-function* linesOf(store: Store, findings: Iterable<Finding>, filter: Filter): Generator<string> {
-  const look = lookOf(process.stdout);
+function* linesOf(io: Io, store: Store, findings: Iterable<Finding>, filter: Filter): Generator<string> {
+  const look = lookOf(io.stdout, io.env);
   const tests = textTests(filter);
   let isEmpty = true;
   for (const { session, only } of findings) {

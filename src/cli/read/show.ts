@@ -1,13 +1,11 @@
-import type { CommandModule } from 'yargs';
 import { conversationLines } from '../../inspect/view/conversation.ts';
 import { exchangeBlock, exchangeEnd, type HttpLook } from '../../inspect/view/http.ts';
 import { exchangeLine, frameLine } from '../../inspect/view/json.ts';
 import { sessionHeader } from '../../inspect/view/session.ts';
-import { lookOf } from '../../inspect/view/text.ts';
+import { type Look, lookOf } from '../../inspect/view/text.ts';
 import { eachHappening, selectedExchanges } from '../../inspect/view/timeline.ts';
 import { joinedFields } from '../../protocol/http/headers.ts';
-import { type Store, storePath } from '../../store/file/open.ts';
-import { openIndexed } from '../../store/keep/catch-up.ts';
+import type { Store } from '../../store/file/open.ts';
 import { unansweredPlaces } from '../../store/read/exchanges.ts';
 import { eachFrame, type FrameSelection } from '../../store/read/frames.ts';
 import {
@@ -18,8 +16,10 @@ import {
   prepareHttpSummary,
 } from '../../store/read/http.ts';
 import { findSession, type SessionRow, stateOf } from '../../store/read/sessions.ts';
+import type { Command } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
-import { NOTICES, withLineEnds, writeOutput } from '../output.ts';
+import { withLineEnds, writeOutput } from '../output.ts';
+import { withStore } from '../store.ts';
 
 type Options = {
   session: string;
@@ -31,11 +31,11 @@ type Options = {
 };
 
 /** What is shown: of a session some frames, or all. */
-type Shown = { store: Store; session: SessionRow; only: FrameSelection | undefined };
+type SessionView = { store: Store; session: SessionRow; only: FrameSelection | undefined; look: Look };
 
 const PAYLOAD_LINES = 3;
 
-export const showCommand: CommandModule<object, Options> = {
+export const showCommand: Command<Options> = {
   command: 'show [session]',
   describe: 'Show one session as a conversation',
   builder: (args) =>
@@ -65,25 +65,26 @@ export const showCommand: CommandModule<object, Options> = {
       .example("$0 show --filter 'tool=search dur>1s'", 'The slow calls of a tool, and their answers')
       .example('$0 show 4f --json | jq -r .text', 'The verbatim frames, for a program')
       .example('$0 show --http --full', 'Each HTTP request and its answer, with all their headers'),
-  async handler({ session: reference, db, filter: written, json, http, full }) {
+  async run({ session: reference, db, filter: written, json, http, full }, io) {
     const filter = await readFilter(written);
-    const store = openIndexed(storePath(db), NOTICES);
-    const session = findSession(store, reference);
-    const shown = { store, session, only: await selectionOf(store, filter) };
-    await writeOutput(http ? httpPieces(shown, json, full) : framePieces(shown, json, full));
-    store.close();
+    await withStore(io, db, async (store) => {
+      const session = findSession(store, reference);
+      const look = lookOf(io.stdout, io.env);
+      const shown = { store, session, only: await selectionOf(store, filter), look };
+      await writeOutput(io, http ? httpPieces(shown, json, full) : framePieces(shown, json, full));
+    });
   },
 };
 
-function framePieces(shown: Shown, json: boolean, full: boolean): Generator<string> {
+function framePieces(shown: SessionView, json: boolean, full: boolean): Generator<string> {
   return json ? frameJson(shown) : withLineEnds(conversation(shown, full));
 }
 
-function httpPieces(shown: Shown, json: boolean, full: boolean): Generator<string> {
+function httpPieces(shown: SessionView, json: boolean, full: boolean): Generator<string> {
   return withLineEnds(json ? exchangeJson(shown) : exchanges(shown, full));
 }
 
-function* frameJson({ store, session, only }: Shown): Generator<string> {
+function* frameJson({ store, session, only }: SessionView): Generator<string> {
   const details = {
     summaryOf: prepareHttpSummary(store, session.number),
     originalOf: (seq: number) => originalOf(store, session.number, seq),
@@ -91,15 +92,16 @@ function* frameJson({ store, session, only }: Shown): Generator<string> {
   for (const frame of eachFrame(store, session, only)) yield* frameLine(session.id, frame, details);
 }
 
-function* exchangeJson(shown: Shown): Generator<string> {
+function* exchangeJson(shown: SessionView): Generator<string> {
   for (const exchange of shownExchanges(shown)) yield exchangeLine(shown.session.id, exchange);
 }
 
-function* conversation({ store, session, only }: Shown, isFull: boolean): Generator<string> {
-  yield* header(store, session);
+function* conversation(shown: SessionView, isFull: boolean): Generator<string> {
+  const { store, session, only } = shown;
+  yield* header(shown);
   let isEmpty = true;
   const lines = conversationLines(session, eachHappening(store, session, only), {
-    ...httpLook(session, isFull),
+    ...httpLook(shown, isFull),
     isFull,
     unanswered: unansweredPlaces(store, session, only),
     originalOf: (seq) => originalOf(store, session.number, seq),
@@ -111,10 +113,10 @@ function* conversation({ store, session, only }: Shown, isFull: boolean): Genera
   if (isEmpty && only !== undefined) yield 'The filter holds for no frame of this session.';
 }
 
-function* exchanges(shown: Shown, isFull: boolean): Generator<string> {
-  const { store, session } = shown;
-  const look = httpLook(session, isFull);
-  yield* header(store, session);
+function* exchanges(shown: SessionView, isFull: boolean): Generator<string> {
+  const { session } = shown;
+  const look = httpLook(shown, isFull);
+  yield* header(shown);
   if (session.httpExchanges === 0) yield 'This session has no HTTP exchanges.';
   for (const exchange of shownExchanges(shown)) {
     yield* exchangeBlock(session, exchange, isFull ? 'all' : 'telling', look);
@@ -123,24 +125,21 @@ function* exchanges(shown: Shown, isFull: boolean): Generator<string> {
 }
 
 /** Those that a frame of the selection came on. */
-function* shownExchanges({ store, session, only }: Shown): Generator<HttpExchangeRow> {
+function* shownExchanges({ store, session, only }: SessionView): Generator<HttpExchangeRow> {
   const isShown = only === undefined ? () => true : selectedExchanges(store, session.number, only);
   for (const exchange of eachHttpExchange(store, session.number))
     if (isShown(exchange.number)) yield exchange;
 }
 
-function* header(store: Store, session: SessionRow): Generator<string> {
+function* header({ store, session, look }: SessionView): Generator<string> {
   const first = prepareHttpExchange(store, session.number)(1);
-  yield* sessionHeader(
-    session,
-    joinedFields(first?.requestHeaders ?? []).get('user-agent') ?? '',
-    lookOf(process.stdout),
-  );
+  const userAgent = joinedFields(first?.requestHeaders ?? []).get('user-agent') ?? '';
+  yield* sessionHeader(session, userAgent, look);
 }
 
-function httpLook(session: SessionRow, isFull: boolean): HttpLook {
+function httpLook({ session, look }: SessionView, isFull: boolean): HttpLook {
   return {
-    look: lookOf(process.stdout),
+    look,
     payloadLines: isFull ? Number.POSITIVE_INFINITY : PAYLOAD_LINES,
     isOpen: stateOf(session) === 'open',
   };

@@ -1,4 +1,3 @@
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { eachFigures, type SomeFigures, summedFigures } from '../../inspect/figures/kept-figures.ts';
 import { prepareFigures } from '../../inspect/figures/session-figures.ts';
@@ -6,14 +5,14 @@ import { putTogether } from '../../inspect/figures/stats.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import { groupLine, statsLines } from '../../inspect/view/stats.ts';
 import { lookOf } from '../../inspect/view/text.ts';
-import { type Store, storePath } from '../../store/file/open.ts';
-import { openIndexed } from '../../store/keep/catch-up.ts';
+import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, findSession, type SessionRow } from '../../store/read/sessions.ts';
 import { VERSION } from '../../version.ts';
+import type { Command, Io } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
-import { createProgress, NOTICES, withLineEnds, writeOutput } from '../output.ts';
-import { openSide } from '../side.ts';
+import { createProgress, withLineEnds, writeOutput } from '../output.ts';
+import { openSide, withStore } from '../store.ts';
 
 type StatsOptions = {
   session: string | undefined;
@@ -24,7 +23,7 @@ type StatsOptions = {
   json: boolean;
 };
 
-export const statsCommand: CommandModule<object, StatsOptions> = {
+export const statsCommand: Command<StatsOptions> = {
   command: 'stats [session]',
   describe: 'Show how many calls there were, how they ended and how long they took',
   builder: (args) =>
@@ -55,31 +54,36 @@ export const statsCommand: CommandModule<object, StatsOptions> = {
         "$0 stats --all --filter 'name=staging since=1d' --json",
         'A day of some sessions, for a program',
       ),
-  handler: async (options) => stats(options),
+  run: stats,
 };
 
 /** What `stats` does. In a file of its own, because it loads much that no other command needs. */
 
-export async function stats({ session, all, by, db, filter: written, json }: StatsOptions): Promise<void> {
+export async function stats(
+  { session, all, by, db, filter: written, json }: StatsOptions,
+  io: Io,
+): Promise<void> {
   const filter = await readFilter(written);
-  const store = openIndexed(storePath(db), NOTICES);
-  const only = all ? null : findSession(store, session ?? 'latest');
-  const figures =
-    filter === undefined
-      ? wholeFigures(store, only, eachSession(store), by !== 'session')
-      : await filteredFigures(store, only, filter);
-  const together = putTogether(withProgress(figures), by);
-  const isPlain = process.stdout.isTTY !== true;
-  await writeOutput(
-    withLineEnds(
-      json ? together.groups.map(groupLine) : statsLines(together, lookOf(process.stdout), isPlain),
-    ),
-  );
-  store.close();
+  await withStore(io, db, async (store) => {
+    const only = all ? null : findSession(store, session ?? 'latest');
+    const figures =
+      filter === undefined
+        ? wholeFigures(io, store, only, eachSession(store), by !== 'session')
+        : await filteredFigures(io, store, only, filter);
+    const together = putTogether(withProgress(io, figures), by);
+    const isPlain = io.stdout.isTTY !== true;
+    await writeOutput(
+      io,
+      withLineEnds(
+        json ? together.groups.map(groupLine) : statsLines(together, lookOf(io.stdout, io.env), isPlain),
+      ),
+    );
+  });
 }
 
 /** Figures are kept of whole sessions. */
 function* wholeFigures(
+  io: Io,
   store: Store,
   only: SessionRow | null,
   sessions: Iterable<SessionRow>,
@@ -90,7 +94,7 @@ function* wholeFigures(
     yield* eachFigures(store, null, chosen, VERSION);
     return;
   }
-  const side = openSide(store);
+  const side = openSide(io, store);
   const isSum = side !== null && canSum;
   yield* isSum
     ? summedFigures(store, side, [...sessions], VERSION)
@@ -100,6 +104,7 @@ function* wholeFigures(
 
 /** What a filter leaves; the filter language is loaded for it. */
 async function filteredFigures(
+  io: Io,
   store: Store,
   only: SessionRow | null,
   filter: Filter,
@@ -108,7 +113,7 @@ async function filteredFigures(
   const { eachCandidate, eachSessionWith } = await import('../../inspect/filter/sql.ts');
   const { selectFrames } = await import('../../inspect/filter/sql.ts');
   return isAboutSessions(filter)
-    ? wholeFigures(store, only, eachSessionWith(store, filter), false)
+    ? wholeFigures(io, store, only, eachSessionWith(store, filter), false)
     : selectedFigures(store, only, eachCandidate(store, filter), selectFrames(store, filter));
 }
 
@@ -126,8 +131,8 @@ function* selectedFigures(
   }
 }
 
-function* withProgress(all: Iterable<SomeFigures>): Generator<SomeFigures> {
-  const progress = createProgress('read', null);
+function* withProgress(io: Io, all: Iterable<SomeFigures>): Generator<SomeFigures> {
+  const progress = createProgress(io, 'read', null);
   let frames = 0;
   for (const one of all) {
     yield one;

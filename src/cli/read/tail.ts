@@ -1,18 +1,18 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CommandModule } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
+import type { Filter } from '../../inspect/filter/filter.ts';
 import { frameLine } from '../../inspect/view/json.ts';
 import { arrivalLines, openCallLine, type TailLook } from '../../inspect/view/tail.ts';
 import { lookOf } from '../../inspect/view/text.ts';
-import { type Store, storePath } from '../../store/file/open.ts';
+import type { Store } from '../../store/file/open.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { type Arrival, createFollower, type OpenCall } from '../../store/read/follow.ts';
 import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
-import { onStopSignals, say } from '../listening.ts';
+import { type Command, type Io, onStopSignals, say, storeOf } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
-import { NOTICES } from '../output.ts';
+import { notices } from '../output.ts';
 
 type Options = {
   session: string | undefined;
@@ -31,7 +31,7 @@ const FOOT_MS = 500;
 
 const MAX_FOOT_LINES = 5;
 
-export const tailCommand: CommandModule<object, Options> = {
+export const tailCommand: Command<Options> = {
   command: 'tail [session]',
   describe: 'Show what passes now, in all sessions or in one',
   builder: (args) =>
@@ -68,43 +68,56 @@ export const tailCommand: CommandModule<object, Options> = {
       .example('$0 tail', 'All sessions, whichever process records them')
       .example("$0 tail --filter 'status!=ok or dur>2s'", 'What fails or is slow')
       .example('$0 tail staging --json | jq .text', 'One session, for a program'),
-  async handler(options) {
+  async run(options, io) {
     const filter = await readFilter(options.filter);
     const stop = new AbortController();
-    onStopSignals(() => stop.abort());
-    // Who reads has left: nothing is left to do.
-    process.stdout.on('error', () => stop.abort());
-    const file = storePath(options.db);
-    const isNew = !existsSync(file);
-    const store = await openWhenThere(file, stop.signal);
-    if (store === null) return;
-    const only = await selectionOf(store, filter);
-    const follower = createFollower(store, { session: options.session, only, backlog: options.lines, isNew });
-    const screen = createScreen(store, options);
-    while (!stop.signal.aborted) {
-      screen.show(follower.poll());
-      screen.foot(() => follower.openCalls());
-      await readerReady(stop.signal);
-      await sleep(POLL_MS, undefined, { signal: stop.signal }).catch(() => {});
+    const ignoreSignals = onStopSignals(io, () => stop.abort());
+    // The reader has left: nothing is left to do.
+    io.stdout.on('error', () => stop.abort());
+    try {
+      await follow(options, filter, io, stop.signal);
+    } finally {
+      ignoreSignals();
     }
-    screen.end();
-    store.close();
   },
 };
 
-/** Null where it was stopped before there was one. */
-async function openWhenThere(file: string, signal: AbortSignal): Promise<Store | null> {
-  if (!existsSync(file)) say(`waiting for a store at ${file}`);
+async function follow(
+  options: Options,
+  filter: Filter | undefined,
+  io: Io,
+  signal: AbortSignal,
+): Promise<void> {
+  const file = storeOf(io, options.db);
+  const isNew = !existsSync(file);
+  const store = await openWhenThere(io, file, signal);
+  if (store === null) return;
+  const only = await selectionOf(store, filter);
+  const follower = createFollower(store, { session: options.session, only, backlog: options.lines, isNew });
+  const screen = createScreen(io, store, options);
   while (!signal.aborted) {
-    if (existsSync(file)) return openIndexed(file, NOTICES);
+    screen.show(follower.poll());
+    screen.foot(() => follower.openCalls());
+    await readerReady(io, signal);
+    await sleep(POLL_MS, undefined, { signal }).catch(() => {});
+  }
+  screen.end();
+  store.close();
+}
+
+/** Null where it was stopped before there was one. */
+async function openWhenThere(io: Io, file: string, signal: AbortSignal): Promise<Store | null> {
+  if (!existsSync(file)) say(io, `waiting for a store at ${file}`);
+  while (!signal.aborted) {
+    if (existsSync(file)) return openIndexed(file, notices(io));
     await sleep(POLL_MS, undefined, { signal }).catch(() => {});
   }
   return null;
 }
 
-/** A flood is shown at the pace of who reads it. */
-async function readerReady(signal: AbortSignal): Promise<void> {
-  if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain', { signal }).catch(() => {});
+/** A flood is shown at the pace of its reader. */
+async function readerReady(io: Io, signal: AbortSignal): Promise<void> {
+  if (io.stdout.writableNeedDrain) await once(io.stdout, 'drain', { signal }).catch(() => {});
 }
 
 type Screen = {
@@ -114,15 +127,15 @@ type Screen = {
   end(): void;
 };
 
-function createScreen(store: Store, { json, slow }: Options): Screen {
-  const look: TailLook = { ...lookOf(process.stdout), slowMs: slow };
-  const hasFoot = process.stdout.isTTY === true && process.env['TERM'] !== 'dumb' && !json;
+function createScreen(io: Io, store: Store, { json, slow }: Options): Screen {
+  const look: TailLook = { ...lookOf(io.stdout, io.env), slowMs: slow };
+  const hasFoot = io.stdout.isTTY === true && io.env['TERM'] !== 'dumb' && !json;
   const told = new Set<string>();
   let footLines = 0;
   let lastFoot = 0;
 
   function write(text: string): void {
-    process.stdout.write(text);
+    io.stdout.write(text);
   }
 
   function clearFoot(): void {

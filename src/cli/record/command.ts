@@ -1,7 +1,8 @@
 /** `record` as yargs sees it: its help, and what is wrong with a command line that the fast path did not accept. */
 
-import type { Argv, CommandModule } from 'yargs';
+import type { Argv } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
+import type { Command, Io } from '../io.ts';
 import {
   checkHttpOptions,
   checkProxyOptions,
@@ -21,7 +22,7 @@ const WRAPPED_OPTION = {
 
 type Words = { '--'?: string[]; command?: string[] };
 
-export const recordCommand: CommandModule<object, Options> = {
+export const recordCommand: Command<Options> = {
   command: 'record [command..]',
   describe: 'Stand between clients and a server, and record what passes',
   builder: (args: Argv) =>
@@ -47,17 +48,17 @@ export const recordCommand: CommandModule<object, Options> = {
       .epilog(
         'With a command: exits with the server’s exit code, or dies by its signal; 127 if the command cannot be found.\nWith a URL or --wrapped: SIGINT or SIGTERM stops it with exit code 0; a second one cuts open streams.',
       ) as Argv<Options>,
-  async handler(argv) {
+  async run(argv, io) {
     const { '--': afterDashes = [], command: words = [] } = argv as Options & Words;
     if (argv.wrapped) {
-      await runWrapped(argv, words, afterDashes);
+      await runWrapped(io, argv, words, afterDashes);
       return;
     }
     const [url, ...more] = words;
     if (url !== undefined && isHttpUrl(url)) {
       if (more.length > 0 || afterDashes.length > 0) throw oneOfBoth(url);
       const { recordHttp } = await import('./http.ts');
-      await recordHttp(checkRecordOptions(argv), checkHttpOptions(url, argv));
+      await recordHttp(io, checkRecordOptions(argv), checkHttpOptions(io, url, argv));
       return;
     }
     const [command, ...args] = afterDashes;
@@ -73,14 +74,14 @@ export const recordCommand: CommandModule<object, Options> = {
 /** Their addresses stand in the clients' configs, and their names too. */
 const NOT_WITH_WRAPPED = ['listen', 'tls-cert', 'tls-key', 'name'] as const;
 
-async function runWrapped(argv: Options, words: string[], afterDashes: string[]): Promise<void> {
+async function runWrapped(io: Io, argv: Options, words: string[], afterDashes: string[]): Promise<void> {
   const stray = NOT_WITH_WRAPPED.find((name) => argv[name] !== undefined);
   if (stray !== undefined || afterDashes.length > 0) {
     const what = stray === undefined ? 'A command' : `\`--${stray}\``;
     throw new TapedeckError('usage', `${what} does not go with \`--wrapped\`. See: tapedeck record --help`);
   }
   const { recordWrapped } = await import('./http.ts');
-  await recordWrapped(words, checkRecordOptions(argv), checkProxyOptions(argv));
+  await recordWrapped(io, words, checkRecordOptions(argv), checkProxyOptions(argv));
 }
 
 function oneOfBoth(url: string): TapedeckError {

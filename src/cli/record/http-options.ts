@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { HttpOptions } from '../../capture/http/proxy.ts';
 import { readFailure, TapedeckError } from '../../errors.ts';
+import { type Io, pathOf } from '../io.ts';
 import { readListen } from '../listening.ts';
 import { filled } from './options.ts';
 
@@ -60,11 +61,11 @@ const DEFAULT_LISTEN = '127.0.0.1:8808';
 const DEFAULT_GRACE_S = '5';
 
 /** Checks and completes the options. Throws `TapedeckError` `usage`. */
-export function checkHttpOptions(url: string, raw: RawHttpOptions): HttpRecordOptions {
+export function checkHttpOptions(io: Io, url: string, raw: RawHttpOptions): HttpRecordOptions {
   return {
     upstream: readUpstream(url),
     listen: readListen(filled('--listen', raw.listen) ?? DEFAULT_LISTEN),
-    tls: readTls(filled('--tls-cert', raw['tls-cert']), filled('--tls-key', raw['tls-key'])),
+    tls: readTls(io, filled('--tls-cert', raw['tls-cert']), filled('--tls-key', raw['tls-key'])),
     ...checkProxyOptions(raw),
   };
 }
@@ -107,12 +108,16 @@ function readUpstream(text: string): URL {
   return url;
 }
 
-function readTls(certFile: string | undefined, keyFile: string | undefined): HttpRecordOptions['tls'] {
+function readTls(
+  io: Io,
+  certFile: string | undefined,
+  keyFile: string | undefined,
+): HttpRecordOptions['tls'] {
   if (certFile === undefined && keyFile === undefined) return null;
   if (certFile === undefined || keyFile === undefined) {
     throw new TapedeckError('usage', 'Expected `--tls-cert` and `--tls-key` together, got only one of them.');
   }
-  const tls = { cert: readPem('--tls-cert', certFile), key: readPem('--tls-key', keyFile) };
+  const tls = { cert: readPem(io, '--tls-cert', certFile), key: readPem(io, '--tls-key', keyFile) };
   try {
     createSecureContext(tls);
     return tls;
@@ -125,9 +130,9 @@ function readTls(certFile: string | undefined, keyFile: string | undefined): Htt
   }
 }
 
-function readPem(option: string, file: string): Buffer {
+function readPem(io: Io, option: string, file: string): Buffer {
   try {
-    return readFileSync(file);
+    return readFileSync(pathOf(io, file));
   } catch (error) {
     const reason = (error as Error).message;
     throw new TapedeckError(

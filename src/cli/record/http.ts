@@ -10,7 +10,8 @@ import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
 import { VERSION } from '../../version.ts';
-import { cannotListen, onStopSignals, say, warnBeyondLoopback } from '../listening.ts';
+import { type Io, ignoreErrors, onStopSignals, say, storeOf } from '../io.ts';
+import { cannotListen, warnBeyondLoopback } from '../listening.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
 import { checkRedaction, type RecordOptions, troubleText } from './options.ts';
@@ -29,13 +30,14 @@ const NOTHING = { exitCode: null, signal: null, clientClosedAt: null, serverClos
  * for the end. Rejects with Node's error where it cannot listen.
  */
 async function startHttpRecording(
+  io: Io,
   options: RecordOptions,
   http: HttpRecordOptions,
   onFailure: () => void,
 ): Promise<HttpRecording | null> {
   const { isStrict, redaction } = options;
   await checkRedaction(redaction);
-  const open = () => openRecorder(options, http.upstream, onFailure);
+  const open = () => openRecorder(io, options, http.upstream, onFailure);
   let recorder: HttpRecorder | undefined = isStrict ? open() : undefined;
   const close = () => recorder?.close({ at: now(), reason: 'stopped', ...NOTHING });
   if (recorder !== undefined && !(await recorder.opened)) return null;
@@ -53,16 +55,17 @@ async function startHttpRecording(
     async close() {
       const failed = capture.failedEvents();
       if (failed > 0)
-        say(`${failed} pieces of traffic could not be recorded, because of a fault of tapedeck`);
+        say(io, `${failed} pieces of traffic could not be recorded, because of a fault of tapedeck`);
       await close();
     },
   };
 }
 
-function openRecorder(options: RecordOptions, upstream: URL, onFailure: () => void): HttpRecorder {
+function openRecorder(io: Io, options: RecordOptions, upstream: URL, onFailure: () => void): HttpRecorder {
   const { name, labels, ...recording } = options;
   return openHttpRecorder({
     ...recording,
+    file: storeOf(io, recording.file),
     session: {
       name,
       labels,
@@ -76,9 +79,9 @@ function openRecorder(options: RecordOptions, upstream: URL, onFailure: () => vo
       parentPid: process.ppid,
       tapedeck: VERSION,
     },
-    onNotice: say,
+    onNotice: (text) => say(io, text),
     onTrouble(text) {
-      say(troubleText(text, recording.isStrict));
+      say(io, troubleText(text, recording.isStrict));
       if (recording.isStrict) onFailure();
     },
   });
@@ -91,17 +94,19 @@ type Stop = {
   hasFailed(): boolean;
   /** Called for a second signal. */
   onCut(listener: () => void): void;
+  /** Hears no more signals. */
+  end(): void;
 };
 
 /** Hears signals from now on. */
-function createStop(): Stop {
+function createStop(io: Io): Stop {
   let ask = () => {};
   let hasFailed = false;
   let cut = () => {};
   const asked = new Promise<void>((resolve) => {
     ask = resolve;
   });
-  onStopSignals((count) => (count === 1 ? ask() : cut()));
+  const ignoreSignals = onStopSignals(io, (count) => (count === 1 ? ask() : cut()));
   return {
     asked,
     fail() {
@@ -112,11 +117,17 @@ function createStop(): Stop {
     onCut(listener) {
       cut = listener;
     },
+    end: ignoreSignals,
   };
 }
 
 /** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
-async function recordUntil(stop: Stop, recordings: readonly HttpRecording[], graceMs: number): Promise<void> {
+async function recordUntil(
+  io: Io,
+  stop: Stop,
+  recordings: readonly HttpRecording[],
+  graceMs: number,
+): Promise<void> {
   const captures = recordings.map(({ capture }) => capture);
   stop.onCut(() => {
     for (const capture of captures) capture.cut();
@@ -125,7 +136,10 @@ async function recordUntil(stop: Stop, recordings: readonly HttpRecording[], gra
   const open = captures.reduce((sum, capture) => sum + capture.openExchanges(), 0);
   if (open > 0 && graceMs > 0) {
     const what = open === 1 ? 'an exchange is' : `${open} exchanges are`;
-    say(`stopping; ${what} open and may go on for ${graceMs / 1000} s, unless a second signal cuts it short`);
+    say(
+      io,
+      `stopping; ${what} open and may go on for ${graceMs / 1000} s, unless a second signal cuts it short`,
+    );
   }
   await Promise.all(captures.map((capture) => capture.stop()));
   await Promise.all(recordings.map((recording) => recording.close()));
@@ -134,62 +148,77 @@ async function recordUntil(stop: Stop, recordings: readonly HttpRecording[], gra
 /** `tapedeck record <url>`: runs one recording HTTP proxy until it is stopped. */
 
 /** Exits with 0 when it was stopped, with 1 where `--strict` refused or stopped. Throws `TapedeckError` if it cannot listen. */
-export async function recordHttp(options: RecordOptions, http: HttpRecordOptions): Promise<void> {
-  const stop = createStop();
-  // Whoever read it may have left: that is no reason to end the traffic.
-  process.stderr.on('error', () => {});
-  const recording = await startHttpRecording(options, http, stop.fail).catch((error) => {
-    throw cannotListen(http.listen, error as NodeJS.ErrnoException);
-  });
-  if (recording === null) process.exit(1);
-  sayWhere(http, recording.capture.url);
-  await recordUntil(stop, [recording], http.graceMs);
-  process.exit(stop.hasFailed() ? 1 : 0);
+export async function recordHttp(io: Io, options: RecordOptions, http: HttpRecordOptions): Promise<void> {
+  const stop = createStop(io);
+  // Its reader may have left: that is no reason to end the traffic.
+  ignoreErrors(io.stderr);
+  try {
+    const recording = await startHttpRecording(io, options, http, stop.fail).catch((error) => {
+      throw cannotListen(http.listen, error as NodeJS.ErrnoException);
+    });
+    if (recording === null) return leave(io, STRICT_REFUSED);
+    sayWhere(io, http, recording.capture.url);
+    await recordUntil(io, stop, [recording], http.graceMs);
+    leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
+  } finally {
+    stop.end();
+  }
 }
 
-function sayWhere({ upstream, listen, isInsecure }: HttpRecordOptions, url: URL): void {
-  if (isInsecure) say('WARNING: --insecure: the certificate of the server is not verified');
-  warnBeyondLoopback(listen, 'use the server through it');
+const STRICT_REFUSED = 1;
+
+/** Connections that are still open would keep the process alive. */
+function leave(io: Io, code: number): void {
+  io.exitCode = code;
+  io.exit(code);
+}
+
+function sayWhere(io: Io, { upstream, listen, isInsecure }: HttpRecordOptions, url: URL): void {
+  if (isInsecure) say(io, 'WARNING: --insecure: the certificate of the server is not verified');
+  warnBeyondLoopback(io, listen, 'use the server through it');
   say(
+    io,
     `listening on ${url.href} for ${upstream.href}; put the first URL into the client’s config in place of the second`,
   );
 }
 
 /** `tapedeck record --wrapped`: serves the URL entries that were wrapped, all in one process. */
 
-const STRICT_REFUSED = 1;
-
 const NOTHING_TO_SERVE = 2;
 
 /** Exits as `recordHttp` does. Throws `TapedeckError` `not-found` where there is nothing to serve. */
 export async function recordWrapped(
+  io: Io,
   words: readonly string[],
   options: RecordOptions,
   http: ProxyOptions,
 ): Promise<void> {
-  const listeners = findListeners(words);
-  const stop = createStop();
-  // Whoever read it may have left: that is no reason to end the traffic.
-  process.stderr.on('error', () => {});
-  if (http.isInsecure) say('WARNING: --insecure: the certificates of the servers are not verified');
-
-  const recordings: HttpRecording[] = [];
-  for (const listener of listeners) {
-    const recording = await tryStart(listener, options, http, stop.fail);
-    if (recording !== null) recordings.push(recording);
-    else if (options.isStrict) stop.fail();
+  const listeners = findListeners(io, words);
+  const stop = createStop(io);
+  // Its reader may have left: that is no reason to end the traffic.
+  ignoreErrors(io.stderr);
+  if (http.isInsecure) say(io, 'WARNING: --insecure: the certificates of the servers are not verified');
+  try {
+    const recordings: HttpRecording[] = [];
+    for (const listener of listeners) {
+      const recording = await tryStart(io, listener, options, http, stop.fail);
+      if (recording !== null) recordings.push(recording);
+      else if (options.isStrict) stop.fail();
+    }
+    if (recordings.length === 0) return leave(io, options.isStrict ? STRICT_REFUSED : NOTHING_TO_SERVE);
+    await recordUntil(io, stop, recordings, http.graceMs);
+    leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
+  } finally {
+    stop.end();
   }
-  if (recordings.length === 0) process.exit(options.isStrict ? STRICT_REFUSED : NOTHING_TO_SERVE);
-  await recordUntil(stop, recordings, http.graceMs);
-  process.exit(stop.hasFailed() ? STRICT_REFUSED : 0);
 }
 
-function findListeners(words: readonly string[]): Listener[] {
-  const keeper = thisKeeper();
+function findListeners(io: Io, words: readonly string[]): Listener[] {
+  const keeper = thisKeeper(io);
   const known = keeper.all().map(({ file }) => file);
   const wanted = words.length === 0 ? [ALL] : words;
-  const targets = wanted.flatMap((word) => findTargets(word, thisMachine(), known));
-  const listeners = targets.flatMap((target) => tryListenersOf(target, keeper));
+  const targets = wanted.flatMap((word) => findTargets(word, thisMachine(io), known));
+  const listeners = targets.flatMap((target) => tryListenersOf(io, target, keeper));
   if (listeners.length > 0) return [...new Map(listeners.map((one) => [one.port, one])).values()];
   throw new TapedeckError(
     'not-found',
@@ -198,18 +227,19 @@ function findListeners(words: readonly string[]): Listener[] {
 }
 
 /** None where the config cannot be read: the others can. */
-function tryListenersOf(target: Target, keeper: Keeper): Listener[] {
+function tryListenersOf(io: Io, target: Target, keeper: Keeper): Listener[] {
   try {
     return listenersOf(target, keeper);
   } catch (error) {
     if (!(error instanceof TapedeckError)) throw error;
-    say(escapeText(`${target.file} is not served: ${error.message}`));
+    say(io, escapeText(`${target.file} is not served: ${error.message}`));
     return [];
   }
 }
 
 /** Null where it cannot be served: the others can. */
 async function tryStart(
+  io: Io,
   { port, url, name, db, file }: Listener,
   options: RecordOptions,
   http: ProxyOptions,
@@ -219,16 +249,17 @@ async function tryStart(
   const listen = { host: '127.0.0.1', port };
   const own = { ...options, name: name === '' ? null : name, file: options.file ?? db ?? undefined };
   try {
-    const recording = await startHttpRecording(own, { ...http, upstream, listen, tls: null }, onFailure);
+    const recording = await startHttpRecording(io, own, { ...http, upstream, listen, tls: null }, onFailure);
     if (recording !== null)
       say(
+        io,
         escapeText(
           `listening on ${shownUrl(recording.capture.url.href)} for ${name} at ${shownUrl(url)} (${file})`,
         ),
       );
     return recording;
   } catch (error) {
-    say(escapeText(`${name} is not served: ${whyNot(port, error as NodeJS.ErrnoException)}`));
+    say(io, escapeText(`${name} is not served: ${whyNot(port, error as NodeJS.ErrnoException)}`));
     return null;
   }
 }

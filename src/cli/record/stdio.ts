@@ -10,7 +10,7 @@ import { openRecorder, type Recorder } from '../../store/record/recorder.ts';
 import { VERSION } from '../../version.ts';
 import { checkRedaction, type RecordCommand, troubleText } from './options.ts';
 
-/** Runs until the server has gone; then exits with its code or dies by its signal. */
+/** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
   const { name, labels, ...recording } = options;
   const { isStrict } = recording;

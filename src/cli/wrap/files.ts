@@ -15,7 +15,7 @@ import { pad, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { withLock } from '../../store/file/lock.ts';
 import { VERSION } from '../../version.ts';
-import { say } from '../listening.ts';
+import { type Io, say } from '../io.ts';
 import { keeperFolder, thisKeeper, thisMachine } from '../machine.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 
@@ -24,23 +24,29 @@ const REFUSED = 2;
 const DRY_RUN = ['', 'Nothing was written: --dry-run'];
 
 export async function wrapFiles(
+  io: Io,
   word: string,
   names: readonly string[],
   { isDryRun, db }: { isDryRun: boolean; db: string | null },
 ): Promise<void> {
   const { platform, execPath: node } = process;
   const launcher = launcherFor({ platform, node, bin: ownBin(), version: VERSION });
-  await changeFiles(word, [], names, isDryRun, {
+  await changeFiles(io, word, [], names, isDryRun, {
     change: (target, keeper) => wrapConfig(target, { names, launcher, db, isDryRun }, keeper),
     advice: (changes) => wrapAdvice(word, changes, launcher),
   });
 }
 
-export async function unwrapFiles(word: string, names: readonly string[], isDryRun: boolean): Promise<void> {
-  const known = thisKeeper()
+export async function unwrapFiles(
+  io: Io,
+  word: string,
+  names: readonly string[],
+  isDryRun: boolean,
+): Promise<void> {
+  const known = thisKeeper(io)
     .all()
     .map(({ file }) => file);
-  await changeFiles(word, known, names, isDryRun, {
+  await changeFiles(io, word, known, names, isDryRun, {
     change: async (target, keeper) => unwrapConfig(target, { names, isDryRun }, keeper),
     advice: unwrapAdvice,
   });
@@ -58,38 +64,40 @@ type Work = {
 
 /** `known`: files of which is known that they were wrapped. Sets the exit code where something was refused. */
 async function changeFiles(
+  io: Io,
   word: string,
   known: readonly string[],
   names: readonly string[],
   isDryRun: boolean,
   { change, advice }: Work,
 ): Promise<void> {
-  const keeper = thisKeeper();
-  const targets = findTargets(word, thisMachine(), known);
+  const keeper = thisKeeper(io);
+  const targets = findTargets(word, thisMachine(io), known);
   if (targets.length === 0) throw new TapedeckError('not-found', NO_CLIENT);
   assertNamed(targets, names, keeper);
   const changes: Change[] = [];
   const work = async () => {
-    for (const target of targets) changes.push(...(await tryChange(target, () => change(target, keeper))));
+    for (const target of targets)
+      changes.push(...(await tryChange(io, target, () => change(target, keeper))));
   };
   try {
-    await (isDryRun ? work() : withLock(keeperFolder(), work));
+    await (isDryRun ? work() : withLock(keeperFolder(io), work));
   } finally {
     // Whatever comes between: what was changed is said.
     const lines = changes.flatMap((one) => [...changeLines(one), ...(isDryRun ? diffLines(one) : [])]);
-    await writeOutput(withLineEnds([...lines, ...(isDryRun ? DRY_RUN : advice(changes))]));
+    await writeOutput(io, withLineEnds([...lines, ...(isDryRun ? DRY_RUN : advice(changes))]));
   }
-  if (changes.some(({ rows }) => rows.some((row) => isNamedRefusal(row, names)))) process.exitCode = REFUSED;
+  if (changes.some(({ rows }) => rows.some((row) => isNamedRefusal(row, names)))) io.exitCode = REFUSED;
 }
 
 /** None where the file is refused: the others are not. */
-async function tryChange({ file }: Target, change: () => Promise<Change>): Promise<Change[]> {
+async function tryChange(io: Io, { file }: Target, change: () => Promise<Change>): Promise<Change[]> {
   try {
     return [await change()];
   } catch (error) {
     if (!(error instanceof TapedeckError)) throw error;
-    say(escapeText(`${file}: ${error.message}. Nothing was written`));
-    process.exitCode = REFUSED;
+    say(io, escapeText(`${file}: ${error.message}. Nothing was written`));
+    io.exitCode = REFUSED;
     return [];
   }
 }

@@ -1,13 +1,12 @@
 /** `tapedeck wrap`: puts tapedeck before the servers of a client's config, or lists what there is. */
 
 import { resolve } from 'node:path';
-import type { CommandModule } from 'yargs';
 import { goneFiles, type ListedConfig, type ListedServer, listConfig } from '../../clients/list.ts';
 import { allTargets, findTargets } from '../../clients/targets.ts';
 import { TapedeckError } from '../../errors.ts';
 import { clip, lookOf, pad, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
-import { say } from '../listening.ts';
+import { type Command, type Io, say } from '../io.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import { DRY_RUN_OPTION, JSON_OPTION, SERVERS, TARGET } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
@@ -23,7 +22,7 @@ type Options = {
   db: string | undefined;
 };
 
-export const wrapCommand: CommandModule<object, Options> = {
+export const wrapCommand: Command<Options> = {
   command: 'wrap [target] [servers..]',
   describe: 'Put tapedeck before the servers in a client’s config',
   builder: (args) =>
@@ -55,7 +54,7 @@ export const wrapCommand: CommandModule<object, Options> = {
       .epilog(
         'URL servers get a local address in place of their own. They can be reached only while this runs:\n  tapedeck record --wrapped',
       ),
-  async handler({ target, servers, list, json, db, 'dry-run': isDryRun }) {
+  async run({ target, servers, list, json, db, 'dry-run': isDryRun }, io) {
     if (list || target === undefined) {
       if (servers.length > 0 || isDryRun || db !== undefined)
         throw new TapedeckError(
@@ -63,13 +62,16 @@ export const wrapCommand: CommandModule<object, Options> = {
           'Expected a client or a file to wrap. Example: tapedeck wrap cursor',
         );
 
-      await printList(target, json);
+      await printList(io, target, json);
       return;
     }
     if (json) throw new TapedeckError('usage', '`--json` goes with `--list`.');
     const file = filled('--db', db);
     const { wrapFiles } = await import('./files.ts');
-    await wrapFiles(target, servers, { isDryRun, db: file === undefined ? null : resolve(file.trim()) });
+    await wrapFiles(io, target, servers, {
+      isDryRun,
+      db: file === undefined ? null : resolve(io.cwd(), file.trim()),
+    });
   },
 };
 
@@ -77,7 +79,7 @@ export const wrapCommand: CommandModule<object, Options> = {
 
 type UnwrapOptions = { target: string; servers: string[]; 'dry-run': boolean };
 
-export const unwrapCommand: CommandModule<object, UnwrapOptions> = {
+export const unwrapCommand: Command<UnwrapOptions> = {
   command: 'unwrap <target> [servers..]',
   describe: 'Take tapedeck out of a client’s config again',
   builder: (args) =>
@@ -91,24 +93,24 @@ export const unwrapCommand: CommandModule<object, UnwrapOptions> = {
       .example('$0 unwrap cursor', 'All servers of Cursor, in every project where they were wrapped')
       .example('$0 unwrap cursor github', 'Only this one')
       .example('$0 unwrap all', 'Everything that was ever wrapped'),
-  async handler({ target, servers, 'dry-run': isDryRun }) {
+  async run({ target, servers, 'dry-run': isDryRun }, io) {
     const { unwrapFiles } = await import('./files.ts');
-    await unwrapFiles(target, servers, isDryRun);
+    await unwrapFiles(io, target, servers, isDryRun);
   },
 };
 
 /** `tapedeck wrap --list`: the clients found, their servers, and which are wrapped. */
 
 /** `word`: a client, a file or `all`; undefined for all. */
-async function printList(word: string | undefined, json: boolean): Promise<void> {
-  const keeper = thisKeeper();
-  const machine = thisMachine();
+async function printList(io: Io, word: string | undefined, json: boolean): Promise<void> {
+  const keeper = thisKeeper(io);
+  const machine = thisMachine(io);
   const known = keeper.all().map(({ file }) => file);
   const targets = word === undefined ? allTargets(machine, known) : findTargets(word, machine, known);
   const configs = targets.map((target) => listConfig(target, keeper));
-  await writeOutput(withLineEnds(json ? configs.flatMap(jsonLines) : textLines(configs)));
+  await writeOutput(io, withLineEnds(json ? configs.flatMap(jsonLines) : textLines(io, configs)));
   for (const { file } of goneFiles(keeper))
-    say(escapeText(`${file} was wrapped, and is gone. Its copy: ${keeper.folderOf(file)}`));
+    say(io, escapeText(`${file} was wrapped, and is gone. Its copy: ${keeper.folderOf(file)}`));
 }
 
 function jsonLines({ target, servers, problem }: ListedConfig): string[] {
@@ -128,9 +130,9 @@ function jsonLines({ target, servers, problem }: ListedConfig): string[] {
   );
 }
 
-function textLines(configs: readonly ListedConfig[]): string[] {
+function textLines(io: Io, configs: readonly ListedConfig[]): string[] {
   if (configs.length === 0) return [NO_CLIENT];
-  const { width } = lookOf(process.stdout);
+  const { width } = lookOf(io.stdout, io.env);
   const names = configs.flatMap(({ servers }) => servers.map((server) => escapeText(labelOf(server))));
   const column = Math.min(Math.max(0, ...names.map(widthOf)), Math.floor(width / 2));
   return configs.flatMap(({ target, servers, problem }) => [

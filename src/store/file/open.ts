@@ -1,9 +1,8 @@
 /** Opening a store: rights, pragmas, migrations. One store is written by many processes at once. */
 
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import envPaths from 'env-paths';
 import { TapedeckError } from '../../errors.ts';
 import { MIGRATIONS } from './schema.ts';
 
@@ -207,16 +206,4 @@ function copyBefore(file: string, version: number): void {
 /** Keeps a thread that does nothing else waiting. */
 export function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
-
-/** The platform's folder for what a program keeps. */
-export function dataFolder(): string {
-  return envPaths('tapedeck', { suffix: '' }).data;
-}
-
-/** Where the store is: the `--db` option, else `TAPEDECK_DB`, else `recordings.db` in the platform's data directory. */
-export function storePath(option: string | undefined): string {
-  const file = option ?? (process.env['TAPEDECK_DB'] || join(dataFolder(), 'recordings.db'));
-  // SQLite's driver trims names and takes `:memory:` for no file at all: what we make must be what it opens.
-  return resolve(file.trim());
 }

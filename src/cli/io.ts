@@ -1,0 +1,67 @@
+/** What a command has of its process, so that it can also run as one of many inside another. */
+
+import { resolve } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import type { ArgumentsCamelCase, CommandModule } from 'yargs';
+import { storePath } from '../store/file/path.ts';
+
+/** `process` is one. Everything is read where it is needed: opening stdin alone has effects. */
+export type Io = {
+  readonly stdin: Readable;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly env: NodeJS.ProcessEnv;
+  /** The working directory. Throws where it was removed. */
+  cwd(): string;
+  /** Undefined: 0. */
+  exitCode?: NodeJS.Process['exitCode'];
+  /** Ends a process at once, whatever is still open. Where there is none of its own the command returns instead. */
+  exit(code: number): void;
+  on(signal: NodeJS.Signals, listener: () => void): unknown;
+  off(signal: NodeJS.Signals, listener: () => void): unknown;
+};
+
+/** `columns`: of a terminal. */
+export type Output = Writable & { isTTY?: boolean; columns?: number };
+
+/** A command as yargs reads it, and what it does. */
+export type Command<Options = object> = Omit<CommandModule<object, Options>, 'handler'> & {
+  run(options: ArgumentsCamelCase<Options>, io: Io): void | Promise<void>;
+};
+
+const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** Calls back for every signal that asks the command to stop, with how many there were. Returns what ends that. */
+export function onStopSignals(io: Io, onSignal: (count: number) => void): () => void {
+  let count = 0;
+  const listener = () => {
+    count += 1;
+    onSignal(count);
+  };
+  for (const signal of STOP_SIGNALS) io.on(signal, listener);
+  return () => {
+    for (const signal of STOP_SIGNALS) io.off(signal, listener);
+  };
+}
+
+export function say(io: Io, text: string): void {
+  io.stderr.write(`tapedeck: ${text}\n`);
+}
+
+/** From now on it is no error that a reader has left. */
+export function ignoreErrors(output: Output): void {
+  if (!output.listeners('error').includes(ignore)) output.on('error', ignore);
+}
+
+function ignore(): void {}
+
+/** The store that `--db` names. */
+export function storeOf(io: Io, db: string | undefined): string {
+  return storePath(db, io.env, io.cwd());
+}
+
+/** A path of the command line. In the process's own folder it stays as it was written, for messages. */
+export function pathOf(io: Io, file: string): string {
+  const folder = io.cwd();
+  return folder === process.cwd() ? file : resolve(folder, file);
+}

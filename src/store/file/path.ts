@@ -1,0 +1,44 @@
+/** Where things of the user are by default, and where the store is. Imports next to nothing, so that a server starts at once. */
+
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+type Environment = NodeJS.ProcessEnv;
+
+/** Where the store is: the `--db` option, else `TAPEDECK_DB`, else `recordings.db` in the data folder. `folder`: the working directory. */
+export function storePath(option: string | undefined, env: Environment = process.env, folder = ''): string {
+  const file = option ?? (env['TAPEDECK_DB'] || join(dataFolder(env), 'recordings.db'));
+  // SQLite's driver trims names and takes `:memory:` for no file at all: what we make must be what it opens.
+  return resolve(folder, file.trim());
+}
+
+/** As `os.homedir()` finds it, in this environment. */
+export function homeFolder(env: Environment): string {
+  return (process.platform === 'win32' ? env['USERPROFILE'] : env['HOME']) ?? homedir();
+}
+
+/** The platform's folder for what a program keeps. */
+export function dataFolder(env: Environment): string {
+  const home = homeFolder(env);
+  switch (process.platform) {
+    case 'darwin':
+      return join(home, 'Library', 'Application Support', 'tapedeck');
+    case 'win32':
+      return join(env['LOCALAPPDATA'] || join(home, 'AppData', 'Local'), 'tapedeck', 'Data');
+    default:
+      return join(env['XDG_DATA_HOME'] || join(home, '.local', 'share'), 'tapedeck');
+  }
+}
+
+/** The platform's folder for how a program is configured. */
+export function configFolder(env: Environment): string {
+  const home = homeFolder(env);
+  switch (process.platform) {
+    case 'darwin':
+      return join(home, 'Library', 'Preferences', 'tapedeck');
+    case 'win32':
+      return join(env['APPDATA'] || join(home, 'AppData', 'Roaming'), 'tapedeck', 'Config');
+    default:
+      return join(env['XDG_CONFIG_HOME'] || join(home, '.config'), 'tapedeck');
+  }
+}
