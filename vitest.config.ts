@@ -53,7 +53,7 @@ export default defineConfig({
           ...DEADLINES,
           name: 'process',
           include: ['test/**/*.test.ts'],
-          exclude: [...UNIT, ...ALONE],
+          exclude: ['**/node_modules/**', ...UNIT, ...ALONE],
           pool: 'forks',
           isolate: false,
           maxWorkers: 2,

@@ -1,9 +1,9 @@
 // Requests over some connections for some seconds: by wrk where it is installed, which takes the least of the machine,
-// else by autocannon. BENCH_LOAD=autocannon chooses.
+// else by autocannon (`npm ci --prefix test/heavy`). BENCH_LOAD=autocannon chooses.
 import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import autocannon from 'autocannon';
 import { percentile } from './figures.js';
 import { isInstalled } from './http-contestants.js';
 
@@ -30,6 +30,7 @@ async function byWrk(url, connections, seconds) {
 }
 
 async function byAutocannon(url, connections, seconds) {
+  const autocannon = createRequire(new URL('../heavy/package.json', import.meta.url))('autocannon');
   const run = autocannon({
     url,
     connections,

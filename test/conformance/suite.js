@@ -9,9 +9,8 @@ import { findSuiteNode } from './suite-node.js';
 
 const deadline = 300_000;
 const clientTimeout = 60_000;
-const packageRoot = dirname(
-  createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json'),
-);
+const heavy = createRequire(new URL('../heavy/package.json', import.meta.url));
+const packageRoot = dirname(heavy.resolve('@modelcontextprotocol/conformance/package.json'));
 const program = join(packageRoot, 'dist', 'index.js');
 const loopbackOnly = new URL('./loopback-only.js', import.meta.url).href;
 const here = fileURLToPath(new URL('.', import.meta.url));

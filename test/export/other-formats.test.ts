@@ -3,10 +3,11 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
-import mermaid from 'mermaid';
 import { expect, test } from 'vitest';
+import { HEAVY_MODULES, runsHeavy } from '../support/heavy.ts';
 import { scale } from '../support/scale.ts';
 import { ROOT, record, start, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
@@ -51,79 +52,88 @@ async function converse(...lines: string[]): Promise<string> {
   return db;
 }
 
-async function arrows(db: string): Promise<string[]> {
-  const { text } = await exported(db, 'mermaid');
-  await mermaid.parse(text);
-  return text
+function arrowsOf(diagram: string): string[] {
+  return diagram
     .split('\n')
     .slice(3, -1)
     .map((line) => line.trim().replace(/ \(\d+ ms\)$/, ''));
 }
 
-test('a request and its answer are two arrows', async () => {
-  const db = await converse(
-    '>{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
-    '<{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
-  );
-  expect(await arrows(db)).toEqual(['Client->>Server: tools/list', 'Server-->>Client: result 0 tools']);
-});
+const progress = (done: number) =>
+  `<{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":${done},"total":2}}`;
 
-test('a notification is an arrow that nothing comes back for', async () => {
-  const db = await converse('>{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}');
-  expect(await arrows(db)).toEqual(['Client-)Server: notifications/cancelled 1']);
-});
+/** What a conversation is in a diagram. */
+const CONVERSATIONS: Record<string, { lines: string[]; arrows: string[] }> = {
+  'a request and its answer are two arrows': {
+    lines: [
+      '>{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+      '<{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
+    ],
+    arrows: ['Client->>Server: tools/list', 'Server-->>Client: result 0 tools'],
+  },
+  'a notification is an arrow that nothing comes back for': {
+    lines: ['>{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'],
+    arrows: ['Client-)Server: notifications/cancelled 1'],
+  },
+  'an error is a dotted arrow with a cross': {
+    lines: [
+      '>{"jsonrpc":"2.0","id":2,"method":"unknown/method"}',
+      '<{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}',
+    ],
+    arrows: ['Client->>Server: unknown/method', 'Server--xClient: error -32601 Method not found'],
+  },
+  'progress stands between a request and its answer': {
+    lines: [
+      '>{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"long","_meta":{"progressToken":"t"}}}',
+      progress(1),
+      progress(2),
+      '<{"jsonrpc":"2.0","id":3,"result":{"content":[]}}',
+    ],
+    arrows: [
+      'Client->>Server: tools/call long',
+      'Server-)Client: notifications/progress 1/2',
+      'Server-)Client: notifications/progress 2/2',
+      'Server-->>Client: result no content',
+    ],
+  },
+};
 
-test('an error is a dotted arrow with a cross', async () => {
-  const db = await converse(
-    '>{"jsonrpc":"2.0","id":2,"method":"unknown/method"}',
-    '<{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}',
-  );
-  expect(await arrows(db)).toEqual([
-    'Client->>Server: unknown/method',
-    'Server--xClient: error -32601 Method not found',
-  ]);
-});
+/** Calls of tools whose names are syntax of the diagram, or characters at random. */
+const ODD_CALLS = [
+  'end',
+  ';',
+  '#',
+  '%%{init: {}}%%',
+  'a\nClient->>Server: b',
+  '<script>',
+  '-->>',
+  'note over Client: x',
+  '\u202e',
+  ...fc.sample(fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }), { numRuns: scale(200), seed: 7 }),
+].map((name, id) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } }));
 
-test('progress stands between a request and its answer', async () => {
-  const progress = (done: number) =>
-    `<{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":${done},"total":2}}`;
-  const db = await converse(
-    '>{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"long","_meta":{"progressToken":"t"}}}',
-    progress(1),
-    progress(2),
-    '<{"jsonrpc":"2.0","id":3,"result":{"content":[]}}',
-  );
-  expect(await arrows(db)).toEqual([
-    'Client->>Server: tools/call long',
-    'Server-)Client: notifications/progress 1/2',
-    'Server-)Client: notifications/progress 2/2',
-    'Server-->>Client: result no content',
-  ]);
+test.each(Object.entries(CONVERSATIONS))('%s', async (_name, { lines, arrows }) => {
+  const { text } = await exported(await converse(...lines), 'mermaid');
+  expect(arrowsOf(text)).toEqual(arrows);
 });
 
 test('whatever a name is made of, the diagram renders and says it on one line', async () => {
-  const names = fc.sample(fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }), {
-    numRuns: scale(200),
-    seed: 7,
-  });
-  const odd = [
-    'end',
-    ';',
-    '#',
-    '%%{init: {}}%%',
-    'a\nClient->>Server: b',
-    '<script>',
-    '-->>',
-    'note over Client: x',
-    '\u202e',
-  ];
-  const asked = [...odd, ...names].map((name, id) =>
-    JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } }),
-  );
-  const db = await recordLines(...asked);
-  const lines = await arrows(db);
-  expect(lines.length).toBe(2 * asked.length);
-  for (const line of lines) expect(line).toMatch(/^(Client|Server)-+>?>?[)x]?(Server|Client): /);
+  const { text } = await exported(await recordLines(...ODD_CALLS), 'mermaid');
+  const arrows = arrowsOf(text);
+  expect(arrows.length).toBe(2 * ODD_CALLS.length);
+  for (const arrow of arrows) expect(arrow).toMatch(/^(Client|Server)-+>?>?[)x]?(Server|Client): /);
+});
+
+test.runIf(runsHeavy)('Mermaid itself reads every one of these diagrams', async () => {
+  const file = pathToFileURL(join(HEAVY_MODULES, 'mermaid/dist/mermaid.core.mjs')).href;
+  const { default: mermaid } = await import(file);
+  const stores = [await recordLines(...ODD_CALLS)];
+  for (const { lines } of Object.values(CONVERSATIONS)) stores.push(await converse(...lines));
+  for (const db of stores) {
+    const { text } = await exported(db, 'mermaid');
+    expect(await mermaid.parse(text)).toMatchObject({ diagramType: 'sequence' });
+  }
+  await expect(mermaid.parse('sequenceDiagram\nClient->>Server')).rejects.toThrow();
 });
 
 test('an HTTP archive fits its schema and holds the events of streams', async () => {

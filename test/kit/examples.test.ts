@@ -1,6 +1,7 @@
 import { cpSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { runsHeavy } from '../support/heavy.ts';
 import { installPacked } from '../support/stranger.ts';
 import { ROOT, start } from '../support/tapedeck.ts';
 
@@ -32,15 +33,17 @@ async function npmTest(cwd: string, env: Record<string, string>): Promise<string
   return output;
 }
 
-test.each(PASSED)(
-  'the example for %s passes with the packed package, and ends by itself',
-  async (name, passed) => {
-    const example = copyExample(name);
-    expect(await npmTest(example, { CI: 'true' })).toMatch(passed);
+for (const [name, passed] of PASSED) {
+  test.runIf(name !== 'jest' || runsHeavy)(
+    `the example for ${name} passes with the packed package, and ends by itself`,
+    async () => {
+      const example = copyExample(name);
+      expect(await npmTest(example, { CI: 'true' })).toMatch(passed);
 
-    // Without its recordings it makes them, and passes with them.
-    rmSync(join(example, '__recordings__'), { recursive: true });
-    expect(await npmTest(example, { CI: '', TAPEDECK_MODE: '' })).toMatch(passed);
-    expect(await npmTest(example, { CI: 'true' })).toMatch(passed);
-  },
-);
+      // Without its recordings it makes them, and passes with them.
+      rmSync(join(example, '__recordings__'), { recursive: true });
+      expect(await npmTest(example, { CI: '', TAPEDECK_MODE: '' })).toMatch(passed);
+      expect(await npmTest(example, { CI: 'true' })).toMatch(passed);
+    },
+  );
+}

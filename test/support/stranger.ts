@@ -1,11 +1,12 @@
 /** The package as a stranger gets it: packed, and installed into a folder of its own. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { HEAVY_MODULES } from './heavy.ts';
 import { ROOT, tempFolder } from './tapedeck.ts';
 
-const MODULES = join(ROOT, 'node_modules');
+const ROOT_MODULES = join(ROOT, 'node_modules');
 
 /**
  * A folder with a `node_modules` in which mcp-tapedeck is what `npm pack` makes of it, with nothing besides but its own
@@ -21,8 +22,10 @@ export function installPacked(packages: readonly string[]): string {
   for (const name of [...Object.keys(manifest.dependencies), ...packages]) {
     const link = join(folder, 'node_modules', name);
     mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(MODULES, name), link, 'dir');
-    linkPrograms(name, join(folder, 'node_modules/.bin'));
+    const source = [ROOT_MODULES, HEAVY_MODULES].map((modules) => join(modules, name)).find(existsSync);
+    if (source === undefined) throw new Error(`${name} is not installed`);
+    symlinkSync(source, link, 'dir');
+    linkPrograms(name, source, join(folder, 'node_modules/.bin'));
   }
   return folder;
 }
@@ -40,10 +43,10 @@ function pack(): string {
 }
 
 /** As npm does it. */
-function linkPrograms(name: string, folder: string): void {
-  const { bin = {} } = JSON.parse(readFileSync(join(MODULES, name, 'package.json'), 'utf8'));
+function linkPrograms(name: string, source: string, folder: string): void {
+  const { bin = {} } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
   const programs = typeof bin === 'string' ? { [name]: bin } : bin;
   mkdirSync(folder, { recursive: true });
   for (const [program, file] of Object.entries<string>(programs))
-    symlinkSync(join(MODULES, name, file), join(folder, program));
+    symlinkSync(join(source, file), join(folder, program));
 }

@@ -3,11 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type HrTime, SpanKind, SpanStatusCode } from '@opentelemetry/api';
-import { JsonMetricsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
-import { resourceFromAttributes } from '@opentelemetry/resources';
-import { AggregationTemporality, DataPointType, InstrumentType } from '@opentelemetry/sdk-metrics';
 import { expect, onTestFinished, test } from 'vitest';
+import { heavyRequire, runsHeavy } from '../../support/heavy.ts';
 import { ROOT, tapedeck, tempFolder } from '../../support/tapedeck.ts';
 
 type Value = string | number;
@@ -94,11 +91,14 @@ function facts(attributes: readonly Attribute[]): Record<string, Value> {
   );
 }
 
-function time(nanoseconds: string): HrTime {
+function time(nanoseconds: string): [seconds: number, nanoseconds: number] {
   return [Number(BigInt(nanoseconds) / 1_000_000_000n), Number(BigInt(nanoseconds) % 1_000_000_000n)];
 }
 
 function officialTraces(line: Line): unknown {
+  const { SpanKind, SpanStatusCode } = heavyRequire('@opentelemetry/api');
+  const { JsonTraceSerializer } = heavyRequire('@opentelemetry/otlp-transformer');
+  const { resourceFromAttributes } = heavyRequire('@opentelemetry/resources');
   const spans = (line.resourceSpans ?? []).flatMap(({ resource: from, scopeSpans }) => {
     // The serializer puts together what has the same objects.
     const resource = resourceFromAttributes(facts(from.attributes));
@@ -111,14 +111,12 @@ function officialTraces(line: Line): unknown {
           kind: SpanKind.CLIENT,
           spanContext: () => ({
             ...context(span.spanId),
-            ...(span.traceState === undefined
-              ? {}
-              : { traceState: { serialize: () => span.traceState } as never }),
+            ...(span.traceState === undefined ? {} : { traceState: { serialize: () => span.traceState } }),
           }),
           ...(span.parentSpanId === undefined ? {} : { parentSpanContext: context(span.parentSpanId) }),
           startTime: time(span.startTimeUnixNano),
           endTime: time(span.endTimeUnixNano),
-          duration: [0, 0] as HrTime,
+          duration: [0, 0],
           ended: true,
           status: {
             code: span.status.code === 2 ? SpanStatusCode.ERROR : SpanStatusCode.UNSET,
@@ -140,6 +138,11 @@ function officialTraces(line: Line): unknown {
 }
 
 function officialMetrics(line: Line): unknown {
+  const { JsonMetricsSerializer } = heavyRequire('@opentelemetry/otlp-transformer');
+  const { resourceFromAttributes } = heavyRequire('@opentelemetry/resources');
+  const { AggregationTemporality, DataPointType, InstrumentType } = heavyRequire(
+    '@opentelemetry/sdk-metrics',
+  );
   const [from] = line.resourceMetrics ?? [];
   if (from === undefined) throw new Error('no metrics');
   const metrics = {
@@ -149,7 +152,7 @@ function officialMetrics(line: Line): unknown {
       metrics: metrics.map(({ name, description, unit, histogram }) => ({
         descriptor: { name, description, unit, type: InstrumentType.HISTOGRAM, valueType: 1, advice: {} },
         aggregationTemporality: AggregationTemporality.DELTA,
-        dataPointType: DataPointType.HISTOGRAM as const,
+        dataPointType: DataPointType.HISTOGRAM,
         dataPoints: histogram.dataPoints.map((point) => ({
           startTime: time(point.startTimeUnixNano),
           endTime: time(point.timeUnixNano),
@@ -168,7 +171,7 @@ function officialMetrics(line: Line): unknown {
   return JSON.parse(Buffer.from(JsonMetricsSerializer.serializeRequest(metrics) ?? '').toString());
 }
 
-test.each(RECORDINGS)(
+test.runIf(runsHeavy).each(RECORDINGS)(
   '%s is what the official packages write of the same spans and metrics',
   async (name) => {
     const lines = await otlpOf(await imported(join(ROOT, 'recordings', `${name}.ndjson`)));
