@@ -6,15 +6,14 @@ import {
   type Checked,
   findingLine,
   isAtLeast,
-  junitReport,
+  junitOfChecks,
   reportLines,
   ruleLines,
   sarifText,
   type Tally,
   tally,
 } from '../../inspect/check/report.ts';
-import { SEVERITIES, type Severity } from '../../inspect/check/rule.ts';
-import { type Finding, RULE_IDS, type RuleId } from '../../inspect/check/rules.ts';
+import { type Finding, RULE_IDS, type RuleId, SEVERITIES, type Severity } from '../../inspect/check/rules.ts';
 import { createSchemas, type Schemas } from '../../inspect/check/schemas.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import { lookOf } from '../../inspect/view/text.ts';
@@ -104,7 +103,7 @@ export const checkCommand: Command<Options> = {
       await schemas.close();
     }
     if (options.sarif !== undefined) writeReport(io, options.sarif, sarifText(checked, VERSION));
-    if (options.junit !== undefined) writeReport(io, options.junit, junitReport(checked, VERSION));
+    if (options.junit !== undefined) writeReport(io, options.junit, junitOfChecks(checked, VERSION));
     if (checked.some(({ tallies }) => tallies.length > 0)) io.exitCode = 1;
   },
 };

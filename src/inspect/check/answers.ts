@@ -1,7 +1,15 @@
 /** Error codes. JSON-RPC 2.0, 5.1; specification 2026-07-28, basic, "Error Codes". */
-import type { Revision } from './rule.ts';
-import type { Report } from './rules.ts';
-import { type Inspector, isObject, type Json, methodOf, resultOf, type Seen, shown } from './seen.ts';
+
+import {
+  type CheckedMessage,
+  type Inspector,
+  isObject,
+  type Json,
+  methodOf,
+  resultOf,
+  shown,
+} from './checked-message.ts';
+import type { Report, Revision } from './rules.ts';
 
 const JSON_RPC: ReadonlySet<number> = new Set([-32700, -32600, -32601, -32602, -32603]);
 
@@ -18,7 +26,7 @@ const DEFINED: ReadonlyMap<
 ]);
 
 export function inspectCodes(report: Report): Inspector {
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     if (seen.message.kind !== 'error' || seen.message.code === null) return;
     const { code } = seen.message;
     if (JSON_RPC.has(code)) return;
@@ -49,7 +57,7 @@ export function inspectCodes(report: Report): Inspector {
   }
 
   function revision(
-    seen: Seen,
+    seen: CheckedMessage,
     code: number,
     [meaning, since, until]: readonly [string, Revision | null, Revision | null],
   ): void {
@@ -92,7 +100,7 @@ const OWN_PREFIX = 'io.modelcontextprotocol';
 const REQUIRED = ['protocolVersion', 'clientCapabilities'];
 
 export function inspectMeta(report: Report): Inspector {
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     const holder = seen.params ?? resultOf(seen);
     const meta = holder?.['_meta'];
     if (meta !== undefined && !isObject(meta)) report('meta-type', seen.side, seen, 'an object', shown(meta));
@@ -100,7 +108,7 @@ export function inspectMeta(report: Report): Inspector {
     required(seen, isObject(meta) ? meta : {});
   }
 
-  function checkKey(seen: Seen, key: string): void {
+  function checkKey(seen: CheckedMessage, key: string): void {
     const slash = key.indexOf('/');
     const prefix = slash < 0 ? null : key.slice(0, slash);
     const name = key.slice(slash + 1);
@@ -127,7 +135,7 @@ export function inspectMeta(report: Report): Inspector {
     return labels.some((label, i) => isOurs(label) && i < labels.length - 1);
   }
 
-  function required(seen: Seen, meta: Json): void {
+  function required(seen: CheckedMessage, meta: Json): void {
     const isRequest = seen.message.kind === 'request' && seen.side === 'client';
     if (!isRequest || methodOf(seen) === 'initialize') return;
     for (const name of REQUIRED) {

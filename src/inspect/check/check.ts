@@ -18,41 +18,38 @@ import type { HttpExchangeRow } from '../../store/read/http.ts';
 import { type SessionRow, sessionDetails, stateOf } from '../../store/read/sessions.ts';
 import { eachHappening } from '../view/timeline.ts';
 import { inspectCodes, inspectMeta } from './answers.ts';
-import { inspectCapabilities } from './capabilities.ts';
-import { inspectEnvelope } from './envelope.ts';
-import { inspectEndpoint, inspectHttp } from './http.ts';
-import { inspectIds } from './ids.ts';
-import { inspectLifecycle } from './lifecycle.ts';
-import { inspectMethods } from './methods.ts';
-import { inspectRounds, inspectSubscriptions, inspectTasks } from './modern.ts';
-import { inspectCancellation, inspectProgress } from './progress.ts';
-import { applies } from './rule.ts';
-import { type Finding, type Report, RULES } from './rules.ts';
-import type { Schemas } from './schemas.ts';
 import {
-  type Asked,
+  type AnsweredRequest,
+  type CheckedHttpExchange,
+  type CheckedMessage,
+  type CheckedSession,
   type Inspector,
   isObject,
-  type Seen,
-  type SeenExchange,
-  type SessionFacts,
-} from './seen.ts';
+} from './checked-message.ts';
+import { inspectEnvelope } from './envelope.ts';
+import { inspectEndpoint, inspectHttp } from './http.ts';
+import { inspectLifecycle } from './lifecycle.ts';
+import { inspectCapabilities, inspectMethods } from './methods.ts';
+import { inspectRounds, inspectSubscriptions, inspectTasks } from './modern.ts';
+import { inspectCancellation, inspectIds, inspectProgress } from './open-requests.ts';
+import { applies, type Finding, type Report, RULES } from './rules.ts';
+import type { Schemas } from './schemas.ts';
 import { inspectShapes } from './shapes.ts';
 import { inspectTools } from './tools.ts';
 
 export type Check = {
-  /** Takes the next frame; gives what is found with it. */
+  /** Takes the next frame; returns what is found with it. */
   frame(frame: Frame, seq: number): Finding[];
   /** An HTTP exchange ended, after its last frame. `how` as the index has it, null where messages alone end it. */
-  exchange(exchange: SeenExchange, how: HttpClosing | null): Finding[];
-  /** The session is over: gives what only its end shows. */
+  httpExchange(exchange: CheckedHttpExchange, how: HttpClosing | null): Finding[];
+  /** The session is over: returns what only its end shows. */
   end(): Finding[];
 };
 
 /** Larger payloads are not looked into: their envelopes are checked, their values are not. */
 const MAX_VALUE_BYTES = 16 * 1024 * 1024;
 
-export function createCheck(session: SessionFacts, schemas: Schemas): Check {
+export function createCheck(session: CheckedSession, schemas: Schemas): Check {
   const conversation = createConversation();
   let findings: Finding[] = [];
   const report: Report = (rule, side, { place, revision, http }, expected, seen) => {
@@ -93,9 +90,9 @@ export function createCheck(session: SessionFacts, schemas: Schemas): Check {
       for (const seen of reader.read(frame, seq)) for (const { message } of inspectors) message?.(seen);
       return take();
     },
-    exchange(exchange, how) {
+    httpExchange(exchange, how) {
       if (how !== null) conversation.close(exchange.number, how);
-      for (const inspector of inspectors) inspector.exchange?.(exchange);
+      for (const inspector of inspectors) inspector.httpExchange?.(exchange);
       return take();
     },
     end() {
@@ -105,13 +102,13 @@ export function createCheck(session: SessionFacts, schemas: Schemas): Check {
   };
 }
 
-/** Makes of each message what the inspectors are given. */
-function createReader(conversation: Conversation): { read(frame: Frame, seq: number): Seen[] } {
-  const asked = createRecent<Asked>();
+/** Reads frames as the messages that inspectors look at. */
+function createReader(conversation: Conversation): { read(frame: Frame, seq: number): CheckedMessage[] } {
+  const asked = createRecent<AnsweredRequest>();
   /** Of the handshake, or the last one that a message named. */
   let spoken: string | null = null;
 
-  function read(frame: Frame, seq: number): Seen[] {
+  function read(frame: Frame, seq: number): CheckedMessage[] {
     const indexed = conversation.add(frame, seq);
     // What was sent again was checked when it came first.
     if (indexed.length === 0 || frame.http?.marks.includes('replayed')) return [];
@@ -125,7 +122,7 @@ function createReader(conversation: Conversation): { read(frame: Frame, seq: num
     { seq, n, message, correlation }: IndexedMessage,
     parsed: unknown,
     isBatch: boolean,
-  ): Seen {
+  ): CheckedMessage {
     const value = isObject(parsed) ? parsed : null;
     const params = isObject(value?.['params']) ? value['params'] : null;
     const target =
@@ -182,7 +179,7 @@ function valuesOf(frame: Frame): unknown {
 
 /** Checks a stored session. */
 
-/** The findings of a session in its order; in constant memory, however long it is. `onFrame` is told each frame. */
+/** The findings of a session in its order; in constant memory, however long it is. `onFrame` is called with each frame's number. */
 export function* checkSession(
   store: Store,
   session: SessionRow,
@@ -204,7 +201,7 @@ export function* checkSession(
       yield* check.frame(happening.frame, happening.frame.seq);
       onFrame(happening.frame.seq);
     } else if (happening.type === 'end') {
-      yield* check.exchange(seenExchange(happening.exchange), closingOf(happening.exchange));
+      yield* check.httpExchange(checkedExchange(happening.exchange), closingOf(happening.exchange));
     }
   }
   yield* check.end();
@@ -227,7 +224,7 @@ function closingOf({ status, closedBy }: HttpExchangeRow): 'refused' | 'left' | 
   return closedBy === 'client' ? 'left' : null;
 }
 
-function seenExchange(exchange: HttpExchangeRow): SeenExchange {
+function checkedExchange(exchange: HttpExchangeRow): CheckedHttpExchange {
   const { number, method, status, responseBytes, requestHeaders, responseHeaders } = exchange;
   return {
     number,

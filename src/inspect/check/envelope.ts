@@ -1,7 +1,7 @@
 /** The form of each message: its envelope, encoding and framing. JSON-RPC 2.0, sections 4 to 6; specification, basic. */
 import { type InvalidReason, problemText, type Remark } from '../../protocol/message/message.ts';
+import { type CheckedMessage, type Inspector, isObject, shown } from './checked-message.ts';
 import type { Report, RuleId } from './rules.ts';
-import { type Inspector, isObject, type Seen, shown } from './seen.ts';
 
 const OF_REASON: Partial<Record<InvalidReason, RuleId>> = {
   'not-object': 'not-object',
@@ -52,7 +52,7 @@ const EXPECTED: Partial<Record<RuleId, string>> = {
 };
 
 export function inspectEnvelope(report: Report): Inspector {
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     const { message, side } = seen;
     if (message.kind === 'invalid') {
       if (message.reason === 'not-json') {
@@ -71,13 +71,13 @@ export function inspectEnvelope(report: Report): Inspector {
       report('result-type', side, seen, 'an object', shown(seen.value['result']));
   }
 
-  function notJson(seen: Seen): void {
+  function notJson(seen: CheckedMessage): void {
     if (seen.channel === 'stdout')
       report('stdout-pollution', 'server', seen, 'a message', 'text that is not JSON');
     else report('not-json', seen.side, seen, 'JSON', 'bytes that are not JSON');
   }
 
-  function batch(seen: Seen): void {
+  function batch(seen: CheckedMessage): void {
     if (!seen.isBatch) return;
     const isKnown = seen.revision === null || seen.revision === '2025-03-26';
     if (!isKnown && seen.place.n === 0)
@@ -92,7 +92,7 @@ export function inspectEnvelope(report: Report): Inspector {
 const KNOWN = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
 
 /** What stands there in place of what was expected. */
-function faultOf({ value }: Seen, problem: InvalidReason | Remark): string {
+function faultOf({ value }: CheckedMessage, problem: InvalidReason | Remark): string {
   if (value === null) return `a message that ${problemText(problem)}`;
   switch (problem) {
     case 'wrong-jsonrpc':

@@ -2,15 +2,15 @@
 
 import { createRecent } from '../../protocol/bounded.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
-import type { Report } from './rules.ts';
 import {
+  type CheckedFrame,
+  type CheckedHttpExchange,
+  type CheckedMessage,
+  type CheckedSession,
   type Inspector,
   methodOf,
-  type Seen,
-  type SeenExchange,
-  type SeenFrame,
-  type SessionFacts,
-} from './seen.ts';
+} from './checked-message.ts';
+import type { Report } from './rules.ts';
 
 /** Requests with a `Mcp-Name`. */
 const NAMED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
@@ -19,14 +19,14 @@ const NAMED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resour
 const STATUS_OF: Readonly<Record<number, number>> = { '-32601': 404, '-32020': 400, '-32022': 400 };
 
 /** The messages of one HTTP exchange. */
-type Carried = { asked: Seen[]; answers: Seen[]; noted: Seen[] };
+type Carried = { asked: CheckedMessage[]; answers: CheckedMessage[]; noted: CheckedMessage[] };
 
-export function inspectHttp(report: Report, { transport, basis }: SessionFacts): Inspector {
+export function inspectHttp(report: Report, { transport, basis }: CheckedSession): Inspector {
   const carried = createRecent<Carried>();
   let negotiated: string | null = null;
   let sessionId: string | null = null;
 
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     if (seen.http === null) return;
     const key = String(seen.http);
     const own = carried.get(key) ?? { asked: [], answers: [], noted: [] };
@@ -35,7 +35,7 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
     carried.set(key, own);
   }
 
-  function exchange(http: SeenExchange): void {
+  function httpExchange(http: CheckedHttpExchange): void {
     const own = carried.get(String(http.number));
     carried.delete(String(http.number));
     if (own === undefined || http.method !== 'POST' || basis === 'sse-endpoint') return;
@@ -50,7 +50,7 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
     learn(http, own);
   }
 
-  function accept(http: SeenExchange, first: Seen): void {
+  function accept(http: CheckedHttpExchange, first: CheckedMessage): void {
     const value = http.requestHeaders.get('accept') ?? '';
     const types = value.split(',').map((type) => type.split(';')[0]?.trim().toLowerCase());
     const hasAll = types.includes('*/*');
@@ -67,7 +67,7 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
   }
 
   /** In the 2026-07-28 era the headers repeat what the body says. */
-  function mirrored(http: SeenExchange, first: Seen): void {
+  function mirrored(http: CheckedHttpExchange, first: CheckedMessage): void {
     const { protocolVersion, target } = first.message.details;
     header('version-header', 'mcp-protocol-version', protocolVersion ?? '', http, first);
     const method = methodOf(first);
@@ -80,8 +80,8 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
     rule: 'version-header' | 'method-header' | 'name-header',
     name: string,
     expected: string,
-    http: SeenExchange,
-    first: Seen,
+    http: CheckedHttpExchange,
+    first: CheckedMessage,
   ): void {
     const value = http.requestHeaders.get(name);
     const text = value === undefined ? undefined : decoded(value);
@@ -89,7 +89,7 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
     say(rule, 'client', http, first, `\`${name}: ${expected}\``, value === undefined ? 'none' : value);
   }
 
-  function session(http: SeenExchange, first: Seen, isTaken: boolean): void {
+  function session(http: CheckedHttpExchange, first: CheckedMessage, isTaken: boolean): void {
     if (!isTaken) return;
     if (sessionId !== null && http.requestHeaders.get('mcp-session-id') === undefined)
       say('session-header', 'client', http, first, '`Mcp-Session-Id`', 'none');
@@ -105,7 +105,7 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
       );
   }
 
-  function accepted(http: SeenExchange, first: Seen): void {
+  function accepted(http: CheckedHttpExchange, first: CheckedMessage): void {
     if (http.status !== 202 || http.responseBytes > 0)
       say(
         'status-accepted',
@@ -117,7 +117,7 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
       );
   }
 
-  function status(http: SeenExchange, answer: Seen): void {
+  function status(http: CheckedHttpExchange, answer: CheckedMessage): void {
     if (answer.message.kind !== 'error' || answer.message.code === null || http.status === null) return;
     const expected = STATUS_OF[answer.message.code];
     // An error that comes on a stream comes too late for a status.
@@ -132,7 +132,7 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
     );
   }
 
-  function learn(http: SeenExchange, own: Carried): void {
+  function learn(http: CheckedHttpExchange, own: Carried): void {
     for (const answer of own.answers) {
       if (answer.message.kind !== 'result' || answer.asked?.method !== 'initialize') continue;
       negotiated = answer.message.details.protocolVersion;
@@ -150,15 +150,15 @@ export function inspectHttp(report: Report, { transport, basis }: SessionFacts):
       | 'status-accepted'
       | 'status-error',
     side: 'client' | 'server',
-    http: SeenExchange,
-    { place, revision }: Seen,
+    http: CheckedHttpExchange,
+    { place, revision }: CheckedMessage,
     expected: string,
     seen: string,
   ): void {
     report(rule, side, { place, revision, http: http.number }, expected, seen);
   }
 
-  return transport === 'http' ? { message, exchange } : {};
+  return transport === 'http' ? { message, httpExchange } : {};
 }
 
 const BASE64 = /^=\?base64\?(.*)\?=$/;
@@ -171,11 +171,11 @@ function decoded(value: string): string {
 
 /** The stream of the older transport, HTTP+SSE. Specification 2024-11-05, basic/transports. */
 
-export function inspectEndpoint(report: Report, { basis }: SessionFacts): Inspector {
+export function inspectEndpoint(report: Report, { basis }: CheckedSession): Inspector {
   /** HTTP exchanges whose stream has begun. */
   const begun = createRecent<true>();
 
-  function frame({ place, http, channel, payload }: SeenFrame): void {
+  function frame({ place, http, channel, payload }: CheckedFrame): void {
     if (channel !== 'sse' || http === null || begun.has(String(http))) return;
     const { event, data } = readSse(payload);
     // Comments keep a connection alive, and say nothing.

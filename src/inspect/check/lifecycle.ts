@@ -1,7 +1,8 @@
 /** The handshake of the legacy era, and versions. Specification 2025-11-25, basic/lifecycle; 2026-07-28, basic/versioning. */
-import { REVISIONS } from './rule.ts';
+
+import { type CheckedMessage, type CheckedSession, type Inspector, methodOf } from './checked-message.ts';
 import type { Report } from './rules.ts';
-import { type Inspector, methodOf, type Seen, type SessionFacts } from './seen.ts';
+import { REVISIONS } from './rules.ts';
 
 const SLOW_MS = 10_000;
 
@@ -24,19 +25,19 @@ type Stage = 'none' | 'asked' | 'answered' | 'done';
 
 export function inspectLifecycle(
   report: Report,
-  { basis, isWhole, isForeign, lingeredMs }: SessionFacts,
+  { basis, isWhole, isForeign, lingeredMs }: CheckedSession,
 ): Inspector {
   let stage: Stage = 'none';
   let requested: string | null = null;
   let isMissingTold = false;
-  let answerAt: Seen | null = null;
+  let answerAt: CheckedMessage | null = null;
   let revision: string | null = null;
   /** Another tool may have left out a part of the handshake, or taken several conversations for one. */
   const isConversation = basis !== 'stateless' && isForeign !== true;
   /** A proxy may be put before a server whose clients have shaken hands long ago. */
   const isFromStart = basis === 'stdio-process' || basis === 'sse-endpoint';
 
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     revision = seen.revision ?? revision;
     if (seen.message.kind === 'result' && seen.asked?.method === 'initialize') {
       answer(seen);
@@ -54,7 +55,7 @@ export function inspectLifecycle(
     if (method === 'notifications/cancelled') cancelled(seen);
   }
 
-  function initialize(seen: Seen): void {
+  function initialize(seen: CheckedMessage): void {
     if (stage !== 'none' && isConversation)
       report('initialize-twice', 'client', seen, 'one `initialize`', 'another one');
     stage = 'asked';
@@ -62,7 +63,7 @@ export function inspectLifecycle(
     version(seen, requested);
   }
 
-  function answer(seen: Seen): void {
+  function answer(seen: CheckedMessage): void {
     if (stage === 'asked') stage = 'answered';
     answerAt = seen;
     const { protocolVersion } = seen.message.details;
@@ -70,7 +71,7 @@ export function inspectLifecycle(
     slowness(seen);
   }
 
-  function slowness(seen: Seen): void {
+  function slowness(seen: CheckedMessage): void {
     const ms = (seen.correlation.latency ?? 0) / 1000;
     if (ms > SLOW_MS)
       report(
@@ -82,12 +83,12 @@ export function inspectLifecycle(
       );
   }
 
-  function version(seen: Seen, name: string | null): void {
+  function version(seen: CheckedMessage, name: string | null): void {
     if (name === null || VERSIONS.has(name)) return;
     report('version-format', seen.side, seen, `one of ${REVISIONS.join(', ')}`, JSON.stringify(name));
   }
 
-  function order(seen: Seen, method: string): void {
+  function order(seen: CheckedMessage, method: string): void {
     if (EARLY.has(method) || seen.revision === '2026-07-28') return;
     if (seen.side === 'server') {
       orderOfServer(seen, method);
@@ -105,7 +106,7 @@ export function inspectLifecycle(
     }
   }
 
-  function orderOfServer(seen: Seen, method: string): void {
+  function orderOfServer(seen: CheckedMessage, method: string): void {
     const isEarly = stage === 'asked' || stage === 'answered';
     if (isEarly && method !== 'notifications/message' && isWhole)
       report(
@@ -117,7 +118,7 @@ export function inspectLifecycle(
       );
   }
 
-  function cancelled(seen: Seen): void {
+  function cancelled(seen: CheckedMessage): void {
     if (seen.asked?.method === 'initialize')
       report('initialize-cancelled', seen.side, seen, '`initialize` left alone', 'its cancellation');
   }

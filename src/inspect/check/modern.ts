@@ -1,8 +1,16 @@
 /** Requests that take several rounds. Specification 2026-07-28, basic/patterns/mrtr. */
 
 import { createRecent } from '../../protocol/bounded.ts';
+import {
+  type CheckedMessage,
+  type Inspector,
+  isObject,
+  type Json,
+  methodOf,
+  resultOf,
+  shown,
+} from './checked-message.ts';
 import type { Report } from './rules.ts';
-import { type Inspector, isObject, type Json, methodOf, resultOf, type Seen, shown } from './seen.ts';
 
 const METHODS = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
@@ -12,13 +20,13 @@ export function inspectRounds(report: Report): Inspector {
   /** By place of the request: its id. */
   const ids = createRecent<string>();
 
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     if (seen.message.kind === 'request') request(seen, seen.message.id.key, seen.message.id.text);
     const result = resultOf(seen);
     if (result?.['resultType'] === 'input_required') required(seen, result);
   }
 
-  function request(seen: Seen, key: string, text: string): void {
+  function request(seen: CheckedMessage, key: string, text: string): void {
     ids.set(`${seen.place.seq}.${seen.place.n}`, key);
     const { relation, to } = seen.correlation;
     const isRetry =
@@ -36,7 +44,7 @@ export function inspectRounds(report: Report): Inspector {
       );
   }
 
-  function required(seen: Seen, result: Json): void {
+  function required(seen: CheckedMessage, result: Json): void {
     const { inputRequests, requestState } = result;
     if (seen.asked !== null && !METHODS.has(seen.asked.method))
       report('round-method', seen.side, seen, `an answer to ${seen.asked.method}`, '`input_required`');
@@ -74,7 +82,7 @@ export function inspectSubscriptions(report: Report): Inspector {
   const byPlace = createRecent<Subscription>();
   let wantsLogs = false;
 
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     const method = methodOf(seen);
     if (method === null) return;
     const meta = seen.params?.['_meta'];
@@ -89,7 +97,7 @@ export function inspectSubscriptions(report: Report): Inspector {
       notification(seen, method, meta);
   }
 
-  function notification(seen: Seen, method: string, meta: unknown): void {
+  function notification(seen: CheckedMessage, method: string, meta: unknown): void {
     if (method === 'notifications/message' && !wantsLogs && seen.revision !== null)
       report('log-unasked', 'server', seen, 'a request with a `logLevel` before it', 'none');
     const id = isObject(meta) ? meta[SUBSCRIPTION_ID] : undefined;
@@ -108,7 +116,7 @@ export function inspectSubscriptions(report: Report): Inspector {
     wanted(seen, method, own.filter);
   }
 
-  function wanted(seen: Seen, method: string, filter: Json): void {
+  function wanted(seen: CheckedMessage, method: string, filter: Json): void {
     const name = FILTER_OF.get(method);
     if (name !== undefined && filter[name] !== true)
       report('subscription-type', 'server', seen, `\`${name}\` to be asked for`, method);
@@ -134,7 +142,7 @@ export function inspectTasks(report: Report): Inspector {
   /** By task id: the last status. */
   const statuses = createRecent<string>();
 
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     const method = methodOf(seen);
     const taskId = seen.params?.['taskId'];
     if (method !== null && ABOUT.has(method) && typeof taskId === 'string' && !statuses.has(taskId))
@@ -148,7 +156,7 @@ export function inspectTasks(report: Report): Inspector {
       for (const one of result['tasks']) task(seen, one);
   }
 
-  function task(seen: Seen, value: unknown): void {
+  function task(seen: CheckedMessage, value: unknown): void {
     if (!isObject(value)) return;
     const { taskId, status } = value;
     if (typeof taskId !== 'string' || typeof status !== 'string') return;

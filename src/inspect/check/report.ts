@@ -5,8 +5,7 @@ import type { Log, PhysicalLocation, Result } from 'sarif';
 import { escapeText } from '../../protocol/text.ts';
 import { type JunitCase, type JunitSuite, junitText } from '../view/junit.ts';
 import { clip, type Look } from '../view/text.ts';
-import { SEVERITIES, type Severity } from './rule.ts';
-import { type Finding, RULE_IDS, RULES, type RuleId } from './rules.ts';
+import { type Finding, RULE_IDS, RULES, type RuleId, SEVERITIES, type Severity } from './rules.ts';
 
 const MAX_PLACES = 5;
 
@@ -161,7 +160,7 @@ function uriOf(file: string): string {
 }
 
 /** A suite a session, a case a rule. */
-export function junitReport(checked: readonly Checked[], version: string): string {
+export function junitOfChecks(checked: readonly Checked[], version: string): string {
   return junitText(checked.map(suiteOf), version);
 }
 

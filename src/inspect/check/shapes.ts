@@ -1,10 +1,19 @@
 /** Params and results have what their method requires. Specification, schema. */
+
+import {
+  type CheckedMessage,
+  type Inspector,
+  isObject,
+  type Json,
+  methodOf,
+  resultOf,
+  shown,
+} from './checked-message.ts';
 import type { Report, RuleId } from './rules.ts';
-import { type Inspector, isObject, type Json, methodOf, resultOf, type Seen, shown } from './seen.ts';
 
 /** Of a long list a finding names the first that is wrong. */
 export function inspectShapes(report: Report): Inspector {
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     // An object too large to be looked into says nothing.
     if (seen.value === null) return;
     const method = methodOf(seen);
@@ -13,7 +22,7 @@ export function inspectShapes(report: Report): Inspector {
     if (result !== null && seen.asked !== null) answer(seen, seen.asked.method, result);
   }
 
-  function call(seen: Seen, method: string): void {
+  function call(seen: CheckedMessage, method: string): void {
     const shape = PARAMS.get(method);
     if (shape !== undefined) members('params-shape', seen, `${method} params`, shape, seen.params ?? {});
     if (method === 'notifications/message' || method === 'logging/setLevel')
@@ -28,7 +37,7 @@ export function inspectShapes(report: Report): Inspector {
   }
 
   /** From 2025-11-25 on it may be missing, but not stand there under another name. */
-  function cancelled(seen: Seen): void {
+  function cancelled(seen: CheckedMessage): void {
     const { requestId, id } = seen.params ?? {};
     const isRequired = seen.revision !== null && seen.revision < '2025-11-25';
     if (requestId === undefined && (isRequired || id !== undefined))
@@ -41,12 +50,12 @@ export function inspectShapes(report: Report): Inspector {
       );
   }
 
-  function level(seen: Seen, name: unknown): void {
+  function level(seen: CheckedMessage, name: unknown): void {
     if (typeof name === 'string' && !LOG_LEVELS.has(name))
       report('log-level', seen.side, seen, [...LOG_LEVELS].join(', '), shown(name));
   }
 
-  function answer(seen: Seen, method: string, result: Json): void {
+  function answer(seen: CheckedMessage, method: string, result: Json): void {
     resultType(seen, result);
     const { resultType: type } = result;
     // A task or a request for input stands in the place of the answer.
@@ -59,7 +68,7 @@ export function inspectShapes(report: Report): Inspector {
       report('empty-result', seen.side, seen, 'no members', own.map((name) => `\`${name}\``).join(', '));
   }
 
-  function roots(seen: Seen, list: unknown): void {
+  function roots(seen: CheckedMessage, list: unknown): void {
     if (!Array.isArray(list)) return;
     const odd = list.find(
       (root) => isObject(root) && typeof root['uri'] === 'string' && !root['uri'].startsWith('file://'),
@@ -74,13 +83,13 @@ export function inspectShapes(report: Report): Inspector {
       );
   }
 
-  function resultType(seen: Seen, { resultType: type }: Json): void {
+  function resultType(seen: CheckedMessage, { resultType: type }: Json): void {
     if (type === undefined) report('result-type-missing', seen.side, seen, '`resultType`', 'none');
     else if (type !== 'complete' && type !== 'input_required' && type !== 'task')
       report('result-type-unknown', seen.side, seen, '"complete" or "input_required"', shown(type));
   }
 
-  function members(rule: RuleId, seen: Seen, where: string, shape: Shape, object: Json): void {
+  function members(rule: RuleId, seen: CheckedMessage, where: string, shape: Shape, object: Json): void {
     const fault = faultOf(shape, object, '');
     if (fault !== null) {
       report(rule, seen.side, seen, `${where}: ${fault.expected}`, fault.seen);

@@ -1,9 +1,17 @@
 /** Calls and results against the schemas that the server listed. Specification, server/tools. */
 
 import { createRecent } from '../../protocol/bounded.ts';
+import {
+  type CheckedMessage,
+  type Inspector,
+  isObject,
+  type Json,
+  methodOf,
+  resultOf,
+  shown,
+} from './checked-message.ts';
 import type { Report } from './rules.ts';
 import type { Schemas } from './schemas.ts';
-import { type Inspector, isObject, type Json, methodOf, resultOf, type Seen, shown } from './seen.ts';
 
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 
@@ -16,7 +24,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
   /** Whether a whole list was seen, and nothing changed it since. */
   let isListed = false;
 
-  function message(seen: Seen): void {
+  function message(seen: CheckedMessage): void {
     const method = methodOf(seen);
     if (method === 'tools/call' && seen.message.kind === 'request') call(seen);
     if (method === 'notifications/tools/list_changed') isListed = false;
@@ -26,7 +34,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
     if (seen.asked.method === 'tools/call') answered(seen, result);
   }
 
-  function list(seen: Seen, result: Json): void {
+  function list(seen: CheckedMessage, result: Json): void {
     if (!Array.isArray(result['tools'])) return;
     if (seen.asked?.params?.['cursor'] === undefined) listing = new Set();
     for (const tool of result['tools'])
@@ -34,7 +42,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
     if (result['nextCursor'] === undefined) isListed = true;
   }
 
-  function learn(seen: Seen, tool: Json, name: string): void {
+  function learn(seen: CheckedMessage, tool: Json, name: string): void {
     if (listing.has(name))
       report('tool-twice', 'server', seen, 'one tool of this name', `another ${shown(name)}`);
     listing.add(name);
@@ -47,7 +55,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
   }
 
   /** The schema's text, if it can be used. */
-  function schema(seen: Seen, name: string, member: string, value: unknown): string | null {
+  function schema(seen: CheckedMessage, name: string, member: string, value: unknown): string | null {
     if (value === undefined) return null;
     const where = `\`${member}\` of ${shown(name)}`;
     if (!isObject(value) || value['type'] !== 'object') {
@@ -69,7 +77,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
     return verdict.kind === 'fine' ? text : null;
   }
 
-  function call(seen: Seen): void {
+  function call(seen: CheckedMessage): void {
     const name = seen.params?.['name'];
     if (typeof name !== 'string') return;
     const tool = tools.get(name);
@@ -97,7 +105,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
       );
   }
 
-  function answered(seen: Seen, result: Json): void {
+  function answered(seen: CheckedMessage, result: Json): void {
     const name = seen.asked?.params?.['name'];
     const output = typeof name === 'string' ? (tools.get(name)?.output ?? null) : null;
     const isWhole = result['resultType'] === undefined || result['resultType'] === 'complete';

@@ -1,8 +1,8 @@
 /** Small sessions by hand, and what the check finds in them. */
 import { createCheck } from '../../../src/inspect/check/check.ts';
+import type { CheckedSession } from '../../../src/inspect/check/checked-message.ts';
 import type { Finding } from '../../../src/inspect/check/rules.ts';
 import type { Schemas } from '../../../src/inspect/check/schemas.ts';
-import type { SessionFacts } from '../../../src/inspect/check/seen.ts';
 import type { Channel, Frame, FramePart, HttpMark } from '../../../src/protocol/wire/frame.ts';
 
 /** A frame, or the end of an HTTP exchange. */
@@ -24,7 +24,7 @@ export type Step =
       bytes: number;
     };
 
-export type Script = { steps: Step[]; facts?: Partial<SessionFacts> };
+export type Script = { steps: Step[]; facts?: Partial<CheckedSession> };
 
 type Json = Record<string, unknown>;
 
@@ -123,7 +123,7 @@ type PostOptions = {
   bytes?: number;
 };
 
-export const HTTP: Partial<SessionFacts> = { transport: 'http', basis: 'session-header' };
+export const HTTP: Partial<CheckedSession> = { transport: 'http', basis: 'session-header' };
 
 /** A handshake over HTTP, as exchanges 1 and 2. */
 export function helloHttp(version = '2025-11-25', sessionId: string | null = 'abc'): Step[] {
@@ -151,7 +151,7 @@ export function findingsOf({ steps, facts }: Script, schemas: Schemas): Finding[
   const findings: Finding[] = [];
   for (const one of steps) {
     if ('end' in one) {
-      findings.push(...check.exchange(exchangeOf(one), one.status >= 400 ? 'refused' : null));
+      findings.push(...check.httpExchange(exchangeOf(one), one.status >= 400 ? 'refused' : null));
       continue;
     }
     at += one.afterMs * 1000;

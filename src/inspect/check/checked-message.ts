@@ -1,13 +1,13 @@
 /** What the inspectors of a session are given: its messages in order, each with what was known when it came. */
 import type { Correlation, Place } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
-import type { Side } from './rule.ts';
+import type { Side } from './rules.ts';
 
 /** A parsed JSON object. */
 export type Json = Record<string, unknown>;
 
 /** A request that an answer or a cancellation is about. */
-export type Asked = {
+export type AnsweredRequest = {
   place: Place;
   at: number;
   side: Side;
@@ -18,7 +18,7 @@ export type Asked = {
   revision: string | null;
 };
 
-export type Seen = {
+export type CheckedMessage = {
   place: Place;
   /** Microseconds since the Unix epoch. */
   at: number;
@@ -34,17 +34,17 @@ export type Seen = {
   /** The revision that the message speaks, as far as is known by now. */
   revision: string | null;
   /** Of an answer: what it answers. */
-  asked: Asked | null;
+  asked: AnsweredRequest | null;
   /** Number of the HTTP exchange it came on. */
   http: number | null;
   isBatch: boolean;
 };
 
 /** A frame, whether there is a message in it or not. */
-export type SeenFrame = { place: Place; channel: string; payload: Buffer; http: number | null };
+export type CheckedFrame = { place: Place; channel: string; payload: Buffer; http: number | null };
 
 /** An HTTP exchange as far as rules need it. Header names in lower case; a repeated one is joined by a comma. */
-export type SeenExchange = {
+export type CheckedHttpExchange = {
   number: number;
   method: string;
   status: number | null;
@@ -53,7 +53,7 @@ export type SeenExchange = {
   responseBytes: number;
 };
 
-export type SessionFacts = {
+export type CheckedSession = {
   transport: 'stdio' | 'http';
   basis: string;
   /** Its recorder is still at work, or was cut off: what is missing at its end proves nothing. */
@@ -67,10 +67,10 @@ export type SessionFacts = {
 /** Looks for one kind of fault. Its parts are called in the order of the session. */
 export type Inspector = {
   /** Before its messages. */
-  frame?(frame: SeenFrame): void;
-  message?(seen: Seen): void;
+  frame?(frame: CheckedFrame): void;
+  message?(seen: CheckedMessage): void;
   /** An HTTP exchange, when it ended; after all its messages. */
-  exchange?(exchange: SeenExchange): void;
+  httpExchange?(exchange: CheckedHttpExchange): void;
   end?(): void;
 };
 
@@ -88,12 +88,12 @@ export function shown(value: unknown): string {
 const MAX_SHOWN = 120;
 
 /** Of a request or a notification: its canonical method. */
-export function methodOf({ message }: Pick<Seen, 'message'>): string | null {
+export function methodOf({ message }: Pick<CheckedMessage, 'message'>): string | null {
   return message.kind === 'request' || message.kind === 'notification' ? message.canonical : null;
 }
 
 /** The `result` of an answer that is one. */
-export function resultOf({ message, value }: Pick<Seen, 'message' | 'value'>): Json | null {
+export function resultOf({ message, value }: Pick<CheckedMessage, 'message' | 'value'>): Json | null {
   if (message.kind !== 'result' || value === null) return null;
   const { result } = value;
   return isObject(result) ? result : null;

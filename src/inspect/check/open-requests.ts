@@ -1,0 +1,225 @@
+/**
+ * What belongs to a request: its id, its answer, its progress, its cancellation. Specification, basic, "Requests" and
+ * "Responses"; basic/utilities (basic/patterns in 2026-07-28).
+ */
+
+import { createRecent } from '../../protocol/bounded.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
+import {
+  type CheckedMessage,
+  type CheckedSession,
+  type Inspector,
+  methodOf,
+  shown,
+} from './checked-message.ts';
+import type { Report, Side } from './rules.ts';
+
+/** Codes of errors that answer what could not be read, so that they have no id to give. */
+const UNREADABLE = new Set([-32700, -32600]);
+
+type Open = { place: Place; side: Side; method: string; revision: string | null; text: string; type: string };
+
+export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): Inspector {
+  /** By sender and id: requests that wait for an answer. */
+  const open = createRecent<Open>();
+  const used = createRecent<true>();
+  const answered = createRecent<true>();
+  let lastOfClient = 0;
+  /** Several clients may stand in one session of stateless traffic, each with ids of its own. */
+  const isOneClient = basis !== 'stateless';
+
+  function message(seen: CheckedMessage): void {
+    const { message } = seen;
+    if (seen.side === 'client') lastOfClient = seen.place.seq;
+    if (message.kind === 'request') request(seen, message.id.key, message.id.text, message.id.type);
+    else if (message.kind === 'result' || message.kind === 'error') answer(seen);
+    if (seen.correlation.relation === 'cancel' && seen.correlation.to !== null) close(seen.correlation.to);
+  }
+
+  function request(seen: CheckedMessage, key: string, text: string, type: string): void {
+    const own = `${seen.side} ${key}`;
+    if (seen.correlation.remark === 'id-in-use')
+      report('id-in-use', seen.side, seen, 'an id of its own', `id ${text}, which an open request has`);
+    else if (isOneClient && used.has(own))
+      report('id-reused', seen.side, seen, 'an id of its own', `id ${text}, used before`);
+    used.set(own, true);
+    answered.delete(own);
+    const { canonical: method } = seen.message as Extract<CheckedMessage['message'], { kind: 'request' }>;
+    open.set(placeKey(seen.place), {
+      place: seen.place,
+      side: seen.side,
+      method,
+      revision: seen.revision,
+      text,
+      type,
+    });
+  }
+
+  function answer(seen: CheckedMessage): void {
+    const { message, correlation, side } = seen;
+    if (message.kind !== 'result' && message.kind !== 'error') return;
+    if (message.id === null) {
+      if (message.kind === 'error' && !UNREADABLE.has(message.code ?? 0) && seen.http === null)
+        report('answer-without-id', side, seen, 'the id of the request', 'none');
+      return;
+    }
+    const asker = `${opposite(side)} ${message.id.key}`;
+    if (correlation.remark !== 'no-open-request') {
+      if (correlation.to !== null) close(correlation.to);
+      answered.set(asker, true);
+      return;
+    }
+    const { text, type } = message.id;
+    if (answered.has(asker)) report('answer-twice', side, seen, 'one answer', `another answer to id ${text}`);
+    else if (hasOtherType(text, type))
+      report(
+        'id-changed-type',
+        side,
+        seen,
+        `the id as ${type === 'string' ? 'a number' : 'a string'}`,
+        `${text} as a ${type}`,
+      );
+    else report('answer-unknown', side, seen, 'the id of an open request', `id ${text}`);
+  }
+
+  function hasOtherType(text: string, type: string): boolean {
+    for (const request of open.values()) if (request.text === text && request.type !== type) return true;
+    return false;
+  }
+
+  function close({ seq, n }: Place): void {
+    open.delete(`${seq}.${n}`);
+  }
+
+  function end(): void {
+    if (!isWhole) return;
+    for (const request of open.values()) {
+      const { place, side, method, revision } = request;
+      if (isOwed(request))
+        report('unanswered', opposite(side), { place, revision }, 'an answer', `none to ${method}`);
+    }
+  }
+
+  /** A stream that stays open is answered when it ends, and a client that leaves need not answer what came just then. */
+  function isOwed({ side, method, place }: Open): boolean {
+    return method !== 'subscriptions/listen' && (side === 'client' || place.seq < lastOfClient);
+  }
+
+  return { message, end };
+}
+
+function placeKey({ seq, n }: Place): string {
+  return `${seq}.${n}`;
+}
+
+function opposite(side: Side): Side {
+  return side === 'client' ? 'server' : 'client';
+}
+
+/** Progress and cancellation. */
+
+type Token = { owner: string; last: number | null; isEnded: boolean };
+
+export function inspectProgress(report: Report): Inspector {
+  /** By who asked and token. */
+  const tokens = createRecent<Token>();
+  const ofRequest = createRecent<string>();
+
+  function message(seen: CheckedMessage): void {
+    const { message, correlation } = seen;
+    if (message.kind === 'request') request(seen);
+    if (methodOf(seen) === 'notifications/progress') progress(seen);
+    if (correlation.relation === 'reply' && correlation.to !== null) {
+      if (!message.details.beginsTask) endToken(`${correlation.to.seq}.${correlation.to.n}`);
+    }
+  }
+
+  function request(seen: CheckedMessage): void {
+    const { progressToken } = seen.message.details;
+    if (progressToken === null) return;
+    const key = `${seen.side} ${progressToken}`;
+    const earlier = tokens.get(key);
+    // Over HTTP several clients may stand in one session.
+    const isForeign = seen.message.details.isModern && seen.http !== null;
+    if (earlier !== undefined && !earlier.isEnded && !isForeign)
+      report(
+        'progress-token-in-use',
+        seen.side,
+        seen,
+        'a token of its own',
+        `${tokenText(seen)}, which an open request has`,
+      );
+    const owner = `${seen.place.seq}.${seen.place.n}`;
+    tokens.set(key, { owner, last: null, isEnded: false });
+    ofRequest.set(owner, key);
+  }
+
+  function progress(seen: CheckedMessage): void {
+    const { progressToken } = seen.message.details;
+    if (progressToken === null) return;
+    const token = tokens.get(`${seen.side === 'client' ? 'server' : 'client'} ${progressToken}`);
+    const name = shown(seen.params?.['progressToken'] ?? seen.params?.['token']);
+    if (token === undefined) {
+      report('progress-unknown', seen.side, seen, 'a token that the other side gave', name);
+      return;
+    }
+    if (token.isEnded)
+      report('progress-after-end', seen.side, seen, 'no more progress', `some for ${name} after the answer`);
+    const value = seen.params?.['progress'];
+    if (typeof value !== 'number') return;
+    if (token.last !== null && value <= token.last && !token.isEnded)
+      report('progress-order', seen.side, seen, `more than ${token.last}`, String(value));
+    token.last = value;
+  }
+
+  function endToken(owner: string): void {
+    const key = ofRequest.get(owner);
+    const token = key === undefined ? undefined : tokens.get(key);
+    if (token?.owner === owner) token.isEnded = true;
+  }
+
+  return { message };
+}
+
+function tokenText({ params }: CheckedMessage): string {
+  const meta = params?.['_meta'] as Record<string, unknown> | undefined;
+  return shown(meta?.['progressToken']);
+}
+
+export function inspectCancellation(report: Report): Inspector {
+  const open = createRecent<true>();
+  const cancelled = createRecent<true>();
+
+  function message(seen: CheckedMessage): void {
+    const { message, correlation } = seen;
+    if (message.kind === 'request') open.set(`${seen.side} ${message.id.key}`, true);
+    if (methodOf(seen) === 'notifications/cancelled') cancel(seen);
+    else if (correlation.relation === 'reply' && correlation.to !== null) {
+      const place = `${correlation.to.seq}.${correlation.to.n}`;
+      if (cancelled.has(place))
+        report('answer-cancelled', seen.side, seen, 'no answer', 'one to a request that was cancelled');
+      if ((message.kind === 'result' || message.kind === 'error') && message.id !== null)
+        open.delete(`${seen.side === 'client' ? 'server' : 'client'} ${message.id.key}`);
+    }
+  }
+
+  function cancel(seen: CheckedMessage): void {
+    const { cancels } = seen.message.details;
+    const { to } = seen.correlation;
+    if (to !== null) cancelled.set(`${to.seq}.${to.n}`, true);
+    if (to !== null || cancels === null) return;
+    const id = shown(seen.params?.['requestId'] ?? seen.params?.['id']);
+    const other = seen.side === 'client' ? 'server' : 'client';
+    if (open.has(`${other} ${cancels}`))
+      report(
+        'cancel-foreign',
+        seen.side,
+        seen,
+        'a request of its own',
+        `id ${id}, a request of the ${other}`,
+      );
+    else report('cancel-unknown', seen.side, seen, 'the id of an open request', `id ${id}`);
+  }
+
+  return { message };
+}
