@@ -11,7 +11,7 @@ import {
   startListening,
 } from '../../net/listen.ts';
 import { remembering } from '../../protocol/bounded.ts';
-import { FAULT, type HttpRefusal, methodNotAllowed, refuse, refuseInWords } from '../http/refusal.ts';
+import { FAULT, methodNotAllowed, refuse, refuseInWords } from '../http/refusal.ts';
 import type { Mock } from '../mock.ts';
 import type { Recording } from '../recording/recording.ts';
 import { createLegacyMock } from './legacy.ts';
@@ -36,11 +36,15 @@ export type HttpMock = {
   stop(graceMs?: number): Promise<void>;
 };
 
-/** What answers the requests that came to the right place. */
+/** The recorded server behind its paths. */
 type Endpoint = {
-  /** The methods of this path; empty for a path that there is not. */
+  /** The methods of this path; empty for a path that does not exist. */
   methodsAt(path: string): readonly string[];
-  serve(request: IncomingMessage, response: ServerResponse): void;
+  get(request: IncomingMessage, response: ServerResponse): void;
+  delete(request: IncomingMessage, response: ServerResponse): void;
+  post(post: Post): void;
+  /** Its answers come with the POST, so clients must accept them. */
+  answersPosts: boolean;
   endStreams(): void;
 };
 
@@ -69,7 +73,7 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
     response.on('error', ignore);
     request.on('error', ignore);
     response.on('close', onClose);
-    answer(request, response, endpoint, checkAccess);
+    answer(request, response, endpoint, checkAccess).catch(() => fail(response));
   });
   const address = await startListening(server, listen);
   return {
@@ -89,28 +93,30 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
 
 function ignore(): void {}
 
-function answer(
+async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   endpoint: Endpoint,
   checkAccess: AccessCheck,
-): void {
+): Promise<void> {
   const { method = '', url = '', headers } = request;
   const problem = checkAccess(headers);
+  if (problem !== null) return refuseInWords(response, FORBIDDEN, problem);
   const methods = endpoint.methodsAt(pathnameOf(url));
-  if (problem !== null) refuseInWords(response, FORBIDDEN, problem);
-  else if (methods.length === 0) refuseInWords(response, NOT_FOUND, 'the recording has no MCP server here');
-  else if (!methods.includes(method)) refuse(response, methodNotAllowed(methods.join(', ')));
-  else orFault(response, () => endpoint.serve(request, response));
+  if (methods.length === 0) return refuseInWords(response, NOT_FOUND, 'the recording has no MCP server here');
+  if (!methods.includes(method)) return refuse(response, methodNotAllowed(methods.join(', ')));
+  if (method === 'GET') return endpoint.get(request, response);
+  if (method === 'DELETE') return endpoint.delete(request, response);
+  const post = findHeadProblem(request, endpoint.answersPosts) ?? (await readPost(request, response));
+  if (!('status' in post)) return endpoint.post(post);
+  // What is left of the body is not read.
+  response.shouldKeepAlive = request.complete;
+  refuse(response, post);
 }
 
-function orFault(response: ServerResponse, action: () => void): void {
-  try {
-    action();
-  } catch {
-    if (response.headersSent) response.destroy();
-    else refuse(response, FAULT);
-  }
+function fail(response: ServerResponse): void {
+  if (response.headersSent) response.destroy();
+  else refuse(response, FAULT);
 }
 
 function createStreamableEndpoint(recording: Recording, mock: Mock, profile: HttpProfile): Endpoint {
@@ -118,19 +124,15 @@ function createStreamableEndpoint(recording: Recording, mock: Mock, profile: Htt
   const legacy = servesLegacy ? createLegacyMock(recording, mock, profile) : null;
   const modern = servesModern ? createModernMock(recording, mock, profile) : null;
   const methods = servesLegacy ? ['GET', 'POST', 'DELETE'] : ['POST'];
-
-  function play(post: Post): void {
-    if (modern !== null && (legacy === null || modern.isOwn(post))) modern.post(post);
-    else legacy?.post(post);
-  }
-
   return {
     methodsAt: (asked) => (asked === path ? methods : []),
-    serve(request, response) {
-      if (request.method === 'GET') legacy?.get(request, response);
-      else if (request.method === 'DELETE') legacy?.delete(request, response);
-      else takePost(request, response, false, play);
+    get: (request, response) => legacy?.get(request, response),
+    delete: (request, response) => legacy?.delete(request, response),
+    post(post) {
+      if (modern !== null && (legacy === null || modern.isOwn(post))) modern.post(post);
+      else legacy?.post(post);
     },
+    answersPosts: true,
     endStreams() {
       legacy?.endStreams();
       modern?.endStreams();
@@ -139,37 +141,15 @@ function createStreamableEndpoint(recording: Recording, mock: Mock, profile: Htt
 }
 
 function createSseEndpoint(recording: Recording, mock: Mock, profile: HttpProfile): Endpoint {
-  const sse = createSseMock(recording, mock, profile);
+  const { postPath, get, post, endStreams } = createSseMock(recording, mock, profile);
   return {
-    methodsAt: (path) => [
-      ...(path === profile.path ? ['GET'] : []),
-      ...(path === sse.postPath ? ['POST'] : []),
-    ],
-    serve(request, response) {
-      if (request.method === 'GET') sse.get(request, response);
-      // Its answers come on the stream, so nothing has to be accepted.
-      else takePost(request, response, true, sse.post);
-    },
-    endStreams: sse.endStreams,
+    methodsAt: (path) => [...(path === profile.path ? ['GET'] : []), ...(path === postPath ? ['POST'] : [])],
+    get,
+    delete() {},
+    post,
+    answersPosts: false,
+    endStreams,
   };
-}
-
-function takePost(
-  request: IncomingMessage,
-  response: ServerResponse,
-  mayAcceptAnything: boolean,
-  play: (post: Post) => void,
-): void {
-  const take = (post: Post | HttpRefusal) => {
-    if ('status' in post) {
-      // What is left of the body is not read.
-      response.shouldKeepAlive = request.complete;
-      refuse(response, post);
-    } else play(post);
-  };
-  const problem = findHeadProblem(request, mayAcceptAnything);
-  if (problem !== null) take(problem);
-  else readPost(request, response, (post) => orFault(response, () => take(post)));
 }
 
 const pathnameOf = remembering((url) =>

@@ -29,41 +29,35 @@ const OPEN_ARRAY = 0x5b;
 
 const ACCEPTED = 202;
 
-/** Why a POST is not read; null if it may be. */
-export function findHeadProblem(
-  { headers }: IncomingMessage,
-  mayAcceptAnything: boolean,
-): HttpRefusal | null {
+/** Returns why a POST is not read; null if it may be. `isAnswered`: its answers come with it, not on another stream. */
+export function findHeadProblem({ headers }: IncomingMessage, isAnswered: boolean): HttpRefusal | null {
   const { json, events } = acceptedForms(headers);
-  if (!json && !events && !mayAcceptAnything) return NOT_ACCEPTABLE;
+  if (isAnswered && !json && !events) return NOT_ACCEPTABLE;
   if (mediaType(headers['content-type']) !== JSON_TYPE) return UNSUPPORTED_TYPE;
   const coding = headers['content-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'identity') return UNSUPPORTED_TYPE;
   return Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES ? TOO_LARGE : null;
 }
 
-/** Never calls back where the client left in the middle. */
-export function readPost(
-  request: IncomingMessage,
-  response: ServerResponse,
-  onRead: (post: Post | HttpRefusal) => void,
-): void {
-  let chunks: Buffer[] = [];
-  let size = 0;
-  request.on('data', (chunk: Buffer) => {
-    const wasTooLarge = size > MAX_BODY_BYTES;
-    size += chunk.length;
-    if (size <= MAX_BODY_BYTES) chunks.push(chunk);
-    else if (!wasTooLarge) {
-      chunks = [];
-      onRead(TOO_LARGE);
-    }
-  });
-  request.on('end', () => {
-    if (size > MAX_BODY_BYTES) return;
-    const [only] = chunks;
-    const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size);
-    onRead(postOf(request, response, body));
+/** Never settles where the client left before the body's end. */
+export function readPost(request: IncomingMessage, response: ServerResponse): Promise<Post | HttpRefusal> {
+  return new Promise((resolve) => {
+    let chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+      else {
+        chunks = [];
+        resolve(TOO_LARGE);
+      }
+    });
+    request.on('end', () => {
+      if (size > MAX_BODY_BYTES) return;
+      const [only] = chunks;
+      const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size);
+      resolve(postOf(request, response, body));
+    });
   });
 }
 
