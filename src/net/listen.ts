@@ -5,7 +5,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
-import { remembering } from '../protocol/bounded.ts';
+import { memoize } from '../protocol/bounded.ts';
 import { findOriginProblem, isWildcard, type OriginRule, withoutBrackets } from '../protocol/http/origin.ts';
 
 /** `host` may have brackets, as in `[::1]`. Port 0 means any free one. */
@@ -42,7 +42,7 @@ export function createAccessCheck(rule: OriginRule): AccessCheck {
     const { header, value } = problem;
     return `refused the ${header} ${JSON.stringify(value)}; --allow-${header.toLowerCase()} allows it`;
   };
-  const checkHost = remembering((host) => check(host, undefined));
+  const checkHost = memoize((host) => check(host, undefined));
   return ({ host, origin }) =>
     host === undefined || origin !== undefined ? check(host, origin) : checkHost(host);
 }

@@ -1,138 +1,198 @@
 /**
- * What waits under a key, several under one key where need be. Bounded: of more than `max` things in all, the
- * oldest under the key that was used longest ago is forgotten.
+ * Maps that hold a limited number of things, so that a session of any length takes constant memory. Every operation takes
+ * constant time: the order of ages is a linked list, since the first key of a `Map` that had many keys deleted is slow to find.
  */
-export type Waiting<V> = {
-  add(key: string, value: V): void;
-  /** All that waits under the key, the oldest first. */
-  under(key: string): readonly V[];
-  remove(key: string, value: V): void;
-};
 
-export function createWaiting<V>(max: number): Waiting<V> {
-  const byKey = new Map<string, V[]>();
-  let count = 0;
+type Entry<K, V> = { readonly key: K; value: V; older: Entry<K, V> | null; newer: Entry<K, V> | null };
 
-  function add(key: string, value: V): void {
-    const values = byKey.get(key) ?? [];
-    values.push(value);
-    // Delete first, so that the map's order stays the order of the latest use.
-    byKey.delete(key);
-    byKey.set(key, values);
-    count += 1;
-    if (count > max) forgetOldest();
+/** One value a key. Of more than `max` keys the oldest is forgotten. `Infinity` forgets none. */
+export class BoundedMap<K, V> {
+  readonly #max: number;
+  readonly #onForgotten: ((value: V, key: K) => void) | undefined;
+  readonly #entries = new Map<K, Entry<K, V>>();
+  #oldest: Entry<K, V> | null = null;
+  #newest: Entry<K, V> | null = null;
+
+  /** `onForgotten` is called with what the limit has pushed out, not with what was deleted or replaced. */
+  constructor(max: number, onForgotten?: (value: V, key: K) => void) {
+    this.#max = max;
+    this.#onForgotten = onForgotten;
   }
 
-  function forgetOldest(): void {
-    for (const [key, values] of byKey) {
-      values.shift();
-      count -= 1;
-      if (values.length === 0) byKey.delete(key);
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  has(key: K): boolean {
+    return this.#entries.has(key);
+  }
+
+  get(key: K): V | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
+  /** As `get`, and makes the key the newest: for maps that forget what was not used for longest. */
+  use(key: K): V | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    if (entry !== this.#newest) {
+      this.#unlink(entry);
+      this.#append(entry);
+    }
+    return entry.value;
+  }
+
+  /** A key that is there keeps its age. */
+  set(key: K, value: V): void {
+    const before = this.#entries.get(key);
+    if (before !== undefined) {
+      before.value = value;
       return;
     }
+    const entry = { key, value, older: null, newer: null };
+    this.#entries.set(key, entry);
+    this.#append(entry);
+    if (this.#entries.size > this.#max) this.#forgetOldest();
   }
 
-  function remove(key: string, value: V): void {
-    const values = byKey.get(key) ?? [];
-    const at = values.lastIndexOf(value);
-    if (at === -1) return;
-    values.splice(at, 1);
-    count -= 1;
-    if (values.length === 0) byKey.delete(key);
+  delete(key: K): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#entries.delete(key);
+    this.#unlink(entry);
   }
 
-  return { add, under: (key) => byKey.get(key) ?? [], remove };
+  clear(): void {
+    this.#entries.clear();
+    this.#oldest = null;
+    this.#newest = null;
+  }
+
+  oldestKey(): K | undefined {
+    return this.#oldest?.key;
+  }
+
+  /** Returns a copy, the oldest first, so entries may be deleted while it is walked. */
+  values(): V[] {
+    const values: V[] = [];
+    for (let entry = this.#oldest; entry !== null; entry = entry.newer) values.push(entry.value);
+    return values;
+  }
+
+  #forgetOldest(): void {
+    const oldest = this.#oldest;
+    if (oldest === null) return;
+    this.delete(oldest.key);
+    this.#onForgotten?.(oldest.value, oldest.key);
+  }
+
+  #append(entry: Entry<K, V>): void {
+    entry.older = this.#newest;
+    if (this.#newest === null) this.#oldest = entry;
+    else this.#newest.newer = entry;
+    this.#newest = entry;
+  }
+
+  /** Clears the links, so that a forgotten entry keeps no others from the garbage collector. */
+  #unlink(entry: Entry<K, V>): void {
+    const { older, newer } = entry;
+    if (older === null) this.#oldest = newer;
+    else older.newer = newer;
+    if (newer === null) this.#newest = older;
+    else newer.older = older;
+    entry.older = null;
+    entry.newer = null;
+  }
 }
 
-/** What is made of a short text, made once: clients send the same headers with every request. Bounded. */
-
-const MAX_KNOWN = 64;
-
-const MAX_LENGTH = 1024;
-
-export function remembering<T>(make: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>();
-  return (text) => {
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    const made = make(text);
-    if (text.length > MAX_LENGTH) return made;
-    if (known.size === MAX_KNOWN) known.clear();
-    known.set(text, made);
-    return made;
-  };
-}
+/** The values of one key from index `from` on; those before it are forgotten. */
+type Row<V> = { values: V[]; from: number };
 
 /**
- * The state of each client, by a key; of too many, the one that was quiet for longest is dropped. What takes the place
- * of another one does not drop it: under one key there may be several clients, and each is still being answered.
+ * Several values a key, in the order in which they came. Of more than `max` values in all, the oldest value of the key that
+ * was added to longest ago is forgotten.
  */
+export class BoundedLists<V> {
+  readonly #max: number;
+  readonly #rows = new BoundedMap<string, Row<V>>(Number.POSITIVE_INFINITY);
+  #count = 0;
 
-export type Clients<T> = {
-  get(key: string): T | undefined;
-  set(key: string, client: T): void;
-  delete(key: string): void;
-  values(): Iterable<T>;
-};
-
-const MAX_CLIENTS = 10_000;
-
-export function createClients<T>(onDropped: (client: T) => void): Clients<T> {
-  /** The one that was heard of last at the end. */
-  const clients = new Map<string, T>();
-  let last: string | null = null;
-
-  function drop(key: string): void {
-    const client = clients.get(key);
-    if (client === undefined) return;
-    clients.delete(key);
-    onDropped(client);
+  constructor(max: number) {
+    this.#max = max;
   }
 
-  return {
-    get(key) {
-      const client = clients.get(key);
-      if (client === undefined || key === last) return client;
-      clients.delete(key);
-      clients.set(key, client);
-      last = key;
-      return client;
-    },
-    set(key, client) {
-      clients.delete(key);
-      clients.set(key, client);
-      last = key;
-      const [oldest] = clients.keys();
-      if (clients.size > MAX_CLIENTS && oldest !== undefined) drop(oldest);
-    },
-    delete: drop,
-    values: () => clients.values(),
-  };
+  add(key: string, value: V): void {
+    const row = this.#rows.use(key);
+    if (row === undefined) this.#rows.set(key, { values: [value], from: 0 });
+    else row.values.push(value);
+    this.#count += 1;
+    if (this.#count > this.#max) this.#forgetOldest();
+  }
+
+  /** Returns the values of a key, the oldest first. */
+  of(key: string): readonly V[] {
+    const row = this.#rows.get(key);
+    if (row === undefined) return [];
+    return row.from === 0 ? row.values : row.values.slice(row.from);
+  }
+
+  /** Returns the newest value of a key, or the newest that suits. */
+  newest(key: string, suits?: (value: V) => boolean): V | undefined {
+    const row = this.#rows.get(key);
+    if (row === undefined) return undefined;
+    const { values, from } = row;
+    for (let i = values.length - 1; i >= from; i -= 1) {
+      const value = values[i] as V;
+      if (suits === undefined || suits(value)) return value;
+    }
+    return undefined;
+  }
+
+  /** Looks from the newest value of the key back. */
+  remove(key: string, value: V): void {
+    const row = this.#rows.get(key);
+    if (row === undefined) return;
+    const at = row.values.lastIndexOf(value);
+    if (at < row.from) return;
+    row.values.splice(at, 1);
+    this.#count -= 1;
+    if (row.values.length === row.from) this.#rows.delete(key);
+  }
+
+  #forgetOldest(): void {
+    const key = this.#rows.oldestKey();
+    const row = key === undefined ? undefined : this.#rows.get(key);
+    if (key === undefined || row === undefined) return;
+    row.from += 1;
+    this.#count -= 1;
+    if (row.values.length === row.from) this.#rows.delete(key);
+    else if (row.from * 2 > row.values.length) {
+      row.values.splice(0, row.from);
+      row.from = 0;
+    }
+  }
 }
 
-/** A map that forgets its oldest entries, so that a session of any length is checked in constant memory. */
-type Recent<V> = {
-  get(key: string): V | undefined;
-  has(key: string): boolean;
-  set(key: string, value: V): void;
-  delete(key: string): void;
-  values(): IterableIterator<V>;
+export type MemoizeLimits = {
+  /** Once so many results are held, all of them are dropped. */
+  maxEntries?: number;
+  /** In UTF-16 units. The results of longer texts are computed each time. */
+  maxLength?: number;
 };
 
-const MAX_ENTRIES = 65_536;
-
-export function createRecent<V>(maxEntries = MAX_ENTRIES): Recent<V> {
-  const map = new Map<string, V>();
-  return {
-    get: (key) => map.get(key),
-    has: (key) => map.has(key),
-    set(key, value) {
-      map.set(key, value);
-      if (map.size <= maxEntries) return;
-      const [oldest] = map.keys();
-      if (oldest !== undefined) map.delete(oldest);
-    },
-    delete: (key) => void map.delete(key),
-    values: () => map.values(),
+/** Computes the result for a text once: the same texts come again and again, as headers do. `compute` must be pure. */
+export function memoize<T>(
+  compute: (text: string) => T,
+  { maxEntries = 64, maxLength = 1024 }: MemoizeLimits = {},
+): (text: string) => T {
+  const results = new Map<string, T>();
+  return (text) => {
+    const before = results.get(text);
+    if (before !== undefined) return before;
+    const result = compute(text);
+    if (text.length > maxLength) return result;
+    if (results.size >= maxEntries) results.clear();
+    results.set(text, result);
+    return result;
   };
 }

@@ -22,6 +22,9 @@ type MockOptions = {
   live?: Live | undefined;
 };
 
+/** Clients of HTTP leave without a word: of more than these, the one that was quiet for longest is dropped. */
+export const MAX_CLIENTS = 10_000;
+
 export type MockClient = {
   /**
    * Takes a message of the client; `json` is its own text. Messages of other kinds than a request have no asker. Returns

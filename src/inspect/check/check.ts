@@ -3,7 +3,7 @@
  * given. What a message belongs to is found by the same code that indexes recordings.
  */
 
-import { createRecent } from '../../protocol/bounded.ts';
+import { BoundedMap } from '../../protocol/bounded.ts';
 import { joinedFields } from '../../protocol/http/headers.ts';
 import {
   type Conversation,
@@ -25,6 +25,7 @@ import {
   type CheckedSession,
   type Inspector,
   isObject,
+  MAX_REMEMBERED,
 } from './checked-message.ts';
 import { inspectEnvelope } from './envelope.ts';
 import { inspectEndpoint, inspectHttp } from './http.ts';
@@ -104,7 +105,7 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
 
 /** Reads frames as the messages that inspectors look at. */
 function createReader(conversation: Conversation): { read(frame: Frame, seq: number): CheckedMessage[] } {
-  const asked = createRecent<AnsweredRequest>();
+  const asked = new BoundedMap<string, AnsweredRequest>(MAX_REMEMBERED);
   /** Of the handshake, or the last one that a message named. */
   let spoken: string | null = null;
 

@@ -3,6 +3,9 @@ import type { Correlation, Place } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
 import type { Side } from './rules.ts';
 
+/** So many requests, tokens or tasks an inspector remembers, so that a session of any length takes constant memory. */
+export const MAX_REMEMBERED = 65_536;
+
 /** A parsed JSON object. */
 export type Json = Record<string, unknown>;
 

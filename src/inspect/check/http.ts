@@ -1,6 +1,6 @@
 /** Headers and statuses of the Streamable HTTP transport. Specification, basic/transports. */
 
-import { createRecent } from '../../protocol/bounded.ts';
+import { BoundedMap } from '../../protocol/bounded.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
 import {
   type CheckedFrame,
@@ -8,6 +8,7 @@ import {
   type CheckedMessage,
   type CheckedSession,
   type Inspector,
+  MAX_REMEMBERED,
   methodOf,
 } from './checked-message.ts';
 import type { Report } from './rules.ts';
@@ -22,7 +23,7 @@ const STATUS_OF: Readonly<Record<number, number>> = { '-32601': 404, '-32020': 4
 type Carried = { asked: CheckedMessage[]; answers: CheckedMessage[]; noted: CheckedMessage[] };
 
 export function inspectHttp(report: Report, { transport, basis }: CheckedSession): Inspector {
-  const carried = createRecent<Carried>();
+  const carried = new BoundedMap<string, Carried>(MAX_REMEMBERED);
   let negotiated: string | null = null;
   let sessionId: string | null = null;
 
@@ -173,7 +174,7 @@ function decoded(value: string): string {
 
 export function inspectEndpoint(report: Report, { basis }: CheckedSession): Inspector {
   /** HTTP exchanges whose stream has begun. */
-  const begun = createRecent<true>();
+  const begun = new BoundedMap<string, true>(MAX_REMEMBERED);
 
   function frame({ place, http, channel, payload }: CheckedFrame): void {
     if (channel !== 'sse' || http === null || begun.has(String(http))) return;

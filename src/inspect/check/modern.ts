@@ -1,11 +1,12 @@
 /** Requests that take several rounds. Specification 2026-07-28, basic/patterns/mrtr. */
 
-import { createRecent } from '../../protocol/bounded.ts';
+import { BoundedMap } from '../../protocol/bounded.ts';
 import {
   type CheckedMessage,
   type Inspector,
   isObject,
   type Json,
+  MAX_REMEMBERED,
   methodOf,
   resultOf,
   shown,
@@ -18,7 +19,7 @@ const INPUTS = new Set(['elicitation/create', 'sampling/createMessage', 'roots/l
 
 export function inspectRounds(report: Report): Inspector {
   /** By place of the request: its id. */
-  const ids = createRecent<string>();
+  const ids = new BoundedMap<string, string>(MAX_REMEMBERED);
 
   function message(seen: CheckedMessage): void {
     if (seen.message.kind === 'request') request(seen, seen.message.id.key, seen.message.id.text);
@@ -79,7 +80,7 @@ const FILTER_OF: ReadonlyMap<string, string> = new Map(
 type Subscription = { filter: Json; isAcknowledged: boolean };
 
 export function inspectSubscriptions(report: Report): Inspector {
-  const byPlace = createRecent<Subscription>();
+  const byPlace = new BoundedMap<string, Subscription>(MAX_REMEMBERED);
   let wantsLogs = false;
 
   function message(seen: CheckedMessage): void {
@@ -140,7 +141,7 @@ const ABOUT = new Set(['tasks/get', 'tasks/result', 'tasks/cancel', 'tasks/updat
 
 export function inspectTasks(report: Report): Inspector {
   /** By task id: the last status. */
-  const statuses = createRecent<string>();
+  const statuses = new BoundedMap<string, string>(MAX_REMEMBERED);
 
   function message(seen: CheckedMessage): void {
     const method = methodOf(seen);

@@ -3,12 +3,13 @@
  * "Responses"; basic/utilities (basic/patterns in 2026-07-28).
  */
 
-import { createRecent } from '../../protocol/bounded.ts';
+import { BoundedMap } from '../../protocol/bounded.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import {
   type CheckedMessage,
   type CheckedSession,
   type Inspector,
+  MAX_REMEMBERED,
   methodOf,
   shown,
 } from './checked-message.ts';
@@ -21,9 +22,9 @@ type Open = { place: Place; side: Side; method: string; revision: string | null;
 
 export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): Inspector {
   /** By sender and id: requests that wait for an answer. */
-  const open = createRecent<Open>();
-  const used = createRecent<true>();
-  const answered = createRecent<true>();
+  const open = new BoundedMap<string, Open>(MAX_REMEMBERED);
+  const used = new BoundedMap<string, true>(MAX_REMEMBERED);
+  const answered = new BoundedMap<string, true>(MAX_REMEMBERED);
   let lastOfClient = 0;
   /** Several clients may stand in one session of stateless traffic, each with ids of its own. */
   const isOneClient = basis !== 'stateless';
@@ -122,8 +123,8 @@ type Token = { owner: string; last: number | null; isEnded: boolean };
 
 export function inspectProgress(report: Report): Inspector {
   /** By who asked and token. */
-  const tokens = createRecent<Token>();
-  const ofRequest = createRecent<string>();
+  const tokens = new BoundedMap<string, Token>(MAX_REMEMBERED);
+  const ofRequest = new BoundedMap<string, string>(MAX_REMEMBERED);
 
   function message(seen: CheckedMessage): void {
     const { message, correlation } = seen;
@@ -187,8 +188,8 @@ function tokenText({ params }: CheckedMessage): string {
 }
 
 export function inspectCancellation(report: Report): Inspector {
-  const open = createRecent<true>();
-  const cancelled = createRecent<true>();
+  const open = new BoundedMap<string, true>(MAX_REMEMBERED);
+  const cancelled = new BoundedMap<string, true>(MAX_REMEMBERED);
 
   function message(seen: CheckedMessage): void {
     const { message, correlation } = seen;

@@ -1,11 +1,12 @@
 /** Calls and results against the schemas that the server listed. Specification, server/tools. */
 
-import { createRecent } from '../../protocol/bounded.ts';
+import { BoundedMap } from '../../protocol/bounded.ts';
 import {
   type CheckedMessage,
   type Inspector,
   isObject,
   type Json,
+  MAX_REMEMBERED,
   methodOf,
   resultOf,
   shown,
@@ -18,7 +19,7 @@ const NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 type Tool = { input: string | null; output: string | null };
 
 export function inspectTools(report: Report, schemas: Schemas): Inspector {
-  const tools = createRecent<Tool>();
+  const tools = new BoundedMap<string, Tool>(MAX_REMEMBERED);
   /** Names of the list that is being read, over its pages. */
   let listing = new Set<string>();
   /** Whether a whole list was seen, and nothing changed it since. */

@@ -3,7 +3,7 @@
  * the store returns them. Both keep case, order and duplicates. Lookups take the name in lower case.
  */
 
-import { remembering } from '../bounded.ts';
+import { memoize } from '../bounded.ts';
 
 /** `[[name, value], [name, value], …]` */
 export type HeaderFields = [name: string, value: string][];
@@ -53,7 +53,7 @@ export function mediaType(contentType: string | undefined): string {
   return contentType === undefined ? '' : readMediaType(contentType);
 }
 
-const readMediaType = remembering((contentType) => (contentType.split(';')[0] ?? '').trim().toLowerCase());
+const readMediaType = memoize((contentType) => (contentType.split(';')[0] ?? '').trim().toLowerCase());
 
 /** The media type of a head. */
 export function mediaTypeOf(raw: readonly string[] | null): string {

@@ -6,6 +6,8 @@
  * `MAX_KEYS`. The oldest are forgotten first. An open session is never forgotten: idleness ends it.
  */
 
+import { BoundedMap } from '../bounded.ts';
+
 /** By what a session is told from others: a header, the URL that a legacy SSE stream announced, or traits alone. */
 export type HttpBasis = 'session-header' | 'sse-endpoint' | 'stateless';
 
@@ -84,9 +86,9 @@ export function createBook(
 ): Book {
   /** The one that was active last comes last. */
   const opened = new Set<Session>();
-  const ended = new Set<Session>();
+  const ended = new BoundedMap<number, Session>(maxRemembered, forget);
   const byKey = new Map<string, Session[]>();
-  const byConnection = new Map<string, Session>();
+  const byConnection = new BoundedMap<string, Session>(maxRemembered);
   let count = 0;
 
   function open(at: number): Session {
@@ -104,7 +106,7 @@ export function createBook(
 
   function learn(session: Session, key: string): void {
     if (byKey.get(key)?.at(-1) === session) return;
-    if (!isOpen(session) && !ended.has(session)) return;
+    if (!isOpen(session) && !ended.has(session.number)) return;
     unlearn(session, key);
     session.keys.push(key);
     byKey.set(key, [...(byKey.get(key) ?? []), session]);
@@ -129,15 +131,13 @@ export function createBook(
     if (session.endReason === 'idle') reopen(session);
     session.inFlight += 1;
     touch(session, at);
-    byConnection.delete(connection);
     byConnection.set(connection, session);
-    const [oldest] = byConnection.keys();
-    if (byConnection.size > maxRemembered && oldest !== undefined) byConnection.delete(oldest);
+    byConnection.use(connection);
   }
 
   function reopen(session: Session): void {
     session.endReason = null;
-    ended.delete(session);
+    ended.delete(session.number);
     opened.add(session);
     onChange({ type: 'reopened', session: session.number });
   }
@@ -156,14 +156,11 @@ export function createBook(
     if (!isOpen(session)) return;
     session.endReason = reason;
     opened.delete(session);
-    ended.add(session);
+    ended.set(session.number, session);
     onChange({ type: 'ended', session: session.number, at, reason });
-    const [oldest] = ended;
-    if (ended.size > maxRemembered && oldest !== undefined) forget(oldest);
   }
 
   function forget(session: Session): void {
-    ended.delete(session);
     for (const key of session.keys) unlearn(session, key);
   }
 

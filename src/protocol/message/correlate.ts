@@ -17,7 +17,7 @@
  * Memory is bounded: of more than `maxOpen` open requests (or tokens, rounds, tasks) the oldest are forgotten.
  */
 
-import { createWaiting, type Waiting } from '../bounded.ts';
+import { BoundedLists, BoundedMap } from '../bounded.ts';
 import { type Direction, opposite } from '../wire/frame.ts';
 import type { Details, Id } from './details.ts';
 import type { ErrorMessage, InvalidMessage, Message, Remark } from './message.ts';
@@ -71,22 +71,22 @@ type Open = {
 export const NOTHING: Correlation = { relation: null, to: null, latency: null, outcome: null, remark: null };
 
 export function createCorrelator(maxOpen = 65_536): Correlator {
-  const openBy: Record<Direction, Waiting<Open>> = {
-    'client-to-server': createWaiting(maxOpen),
-    'server-to-client': createWaiting(maxOpen),
+  const openBy: Record<Direction, BoundedLists<Open>> = {
+    'client-to-server': new BoundedLists(maxOpen),
+    'server-to-client': new BoundedLists(maxOpen),
   };
-  const tokensBy: Record<Direction, Map<string, Open>> = {
-    'client-to-server': new Map(),
-    'server-to-client': new Map(),
+  const tokensBy: Record<Direction, BoundedMap<string, Open>> = {
+    'client-to-server': new BoundedMap(maxOpen),
+    'server-to-client': new BoundedMap(maxOpen),
   };
   /** By who asked for the task: ids of tasks are unique per receiver only. */
-  const tasksBy: Record<Direction, Map<string, Place>> = {
-    'client-to-server': new Map(),
-    'server-to-client': new Map(),
+  const tasksBy: Record<Direction, BoundedMap<string, Place>> = {
+    'client-to-server': new BoundedMap(maxOpen),
+    'server-to-client': new BoundedMap(maxOpen),
   };
   /** What clients asked, by the HTTP exchange that they asked it on. */
-  const openOn = createWaiting<Open>(maxOpen);
-  const rounds = createWaiting<{ place: Place; keys: readonly string[] }>(maxOpen);
+  const openOn = new BoundedLists<Open>(maxOpen);
+  const rounds = new BoundedLists<{ place: Place; keys: readonly string[] }>(maxOpen);
   let unanswered = 0;
 
   function add(
@@ -113,7 +113,7 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
 
   function addError({ id, details }: ErrorMessage, sent: Sent): Correlation {
     if (id !== null) return addAnswer(id, details, 'error', sent);
-    const [request, another] = sent.sender === 'server-to-client' ? openOn.under(String(sent.exchange)) : [];
+    const [request, another] = sent.sender === 'server-to-client' ? openOn.of(String(sent.exchange)) : [];
     if (request === undefined || another !== undefined) return NOTHING;
     return addAnswer(request.id, details, 'error', sent);
   }
@@ -138,7 +138,6 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     if (exchange !== null && sender === 'client-to-server') openOn.add(String(exchange), request);
     if (details.progressToken !== null) {
       tokensBy[sender].set(details.progressToken, request);
-      forgetOldest(tokensBy[sender], maxOpen);
     }
     if (isCounted) unanswered += 1;
     const link = continuedRound(canonical, details) ?? taskOf(canonical, details, sender);
@@ -151,9 +150,9 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
   }
 
   function latest(asker: Direction, key: string, exchange: number | null): Open | undefined {
-    const open = openBy[asker].under(key);
-    const own = exchange === null ? undefined : open.findLast((request) => request.exchange === exchange);
-    return own ?? open.at(-1);
+    const open = openBy[asker];
+    const own = exchange === null ? undefined : open.newest(key, (request) => request.exchange === exchange);
+    return own ?? open.newest(key);
   }
 
   function addAnswer(
@@ -170,7 +169,6 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     const { taskId, beginsTask } = details;
     if (taskId !== null && beginsTask && !isAboutTask(request.canonical)) {
       tasksBy[asker].set(taskId, request.place);
-      forgetOldest(tasksBy[asker], maxOpen);
     } else endToken(asker, request);
     if (outcome === 'input-required') openRound(request, details);
     return {
@@ -204,9 +202,7 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
 
   function progressOf({ progressToken }: Details, sender: Direction, exchange: number | null): Correlation {
     if (progressToken === null) return NOTHING;
-    const own = openOn
-      .under(String(exchange))
-      .findLast(({ details }) => details.progressToken === progressToken);
+    const own = openOn.newest(String(exchange), ({ details }) => details.progressToken === progressToken);
     const request = own ?? tokensBy[opposite(sender)].get(progressToken);
     return request === undefined ? NOTHING : { ...NOTHING, relation: 'progress', to: request.place };
   }
@@ -226,7 +222,7 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
   }
 
   function close(exchange: number, how: HttpClosing): ClosedRequest[] {
-    const asked = openOn.under(String(exchange));
+    const asked = openOn.of(String(exchange));
     const ended = asked.filter(({ details }) => how === 'refused' || details.isModern);
     const outcome = how === 'refused' ? 'error' : 'cancelled';
     for (const request of ended) {
@@ -253,7 +249,7 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
   ): { relation: 'round'; to: Place } | undefined {
     if (round === null || (round.state === 0 && round.keys.length === 0)) return undefined;
     const key = roundKey(canonical, round.params, round.state);
-    const before = rounds.under(key).find(({ keys }) => round.keys.every((name) => keys.includes(name)));
+    const before = rounds.of(key).find(({ keys }) => round.keys.every((name) => keys.includes(name)));
     if (before === undefined) return undefined;
     rounds.remove(key, before);
     return { relation: 'round', to: before.place };
@@ -285,10 +281,4 @@ function isAboutTask(canonical: string): boolean {
 
 function roundKey(canonical: string, params: number, state: number): string {
   return `${canonical} ${params} ${state}`;
-}
-
-function forgetOldest<V>(map: Map<string, V>, max: number): void {
-  if (map.size <= max) return;
-  const [oldest] = map.keys();
-  if (oldest !== undefined) map.delete(oldest);
 }

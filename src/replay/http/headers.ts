@@ -1,6 +1,6 @@
 /** Headers of the mock server: what a request's say, and an answer's as they were recorded. */
 import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http';
-import { remembering } from '../../protocol/bounded.ts';
+import { memoize } from '../../protocol/bounded.ts';
 import {
   EVENTS_TYPE,
   fieldOf,
@@ -17,7 +17,7 @@ export function acceptedForms({ accept = '' }: IncomingHttpHeaders): AcceptedFor
   return acceptedBy(accept);
 }
 
-const acceptedBy = remembering((accept): AcceptedForms => {
+const acceptedBy = memoize((accept): AcceptedForms => {
   const ranges = accept.split(',').map(rangeOf);
   const takes = (type: string) => {
     const [main = ''] = type.split('/');

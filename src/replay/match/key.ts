@@ -11,7 +11,7 @@
  */
 
 import { hash } from 'node:crypto';
-import { remembering } from '../../protocol/bounded.ts';
+import { BoundedMap, memoize } from '../../protocol/bounded.ts';
 import {
   type CanonicalProblem,
   canonicalText,
@@ -106,7 +106,7 @@ function both(a: Filter, b: Filter | null): Filter | null {
 }
 
 /** Not the bare method: half surrogate pairs have no bytes of their own. */
-const nameOf = remembering((method) => Buffer.from(`${JSON.stringify(method)}\0`));
+const nameOf = memoize((method) => Buffer.from(`${JSON.stringify(method)}\0`));
 
 function digestOf(method: string, params: Buffer): Buffer {
   const name = nameOf(method);
@@ -240,7 +240,7 @@ const MAX_REMEMBERED_BYTES = 2048;
 
 /** Remembers keys by their text: a live request and its recorded twin mostly have the same, and many requests come again. */
 function createKeyMaker({ session }: Recording, rules: IgnoreRules) {
-  const lately = new Map<string, RequestKey>();
+  const lately = new BoundedMap<string, RequestKey>(MAX_REMEMBERED);
 
   function of(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem {
     const { canonical: method, params, details } = request;
@@ -252,7 +252,6 @@ function createKeyMaker({ session }: Recording, rules: IgnoreRules) {
     const hasTwin = session.era === 'dual' && details.isModern && typeof own !== 'string';
     const key = hasTwin ? keyFor('modern', own) : own;
     if (typeof key === 'string' || text === null) return key;
-    if (lately.size === MAX_REMEMBERED) lately.clear();
     lately.set(text, key);
     return key;
   }

@@ -10,7 +10,7 @@ import {
   ownUrl,
   startListening,
 } from '../../net/listen.ts';
-import { remembering } from '../../protocol/bounded.ts';
+import { memoize } from '../../protocol/bounded.ts';
 import { FAULT, methodNotAllowed, refuse, refuseInWords } from '../http/refusal.ts';
 import type { Mock } from '../mock.ts';
 import type { Recording } from '../recording/recording.ts';
@@ -152,6 +152,6 @@ function createSseEndpoint(recording: Recording, mock: Mock, profile: HttpProfil
   };
 }
 
-const pathnameOf = remembering((url) =>
+const pathnameOf = memoize((url) =>
   URL.canParse(url, 'http://host') ? new URL(url, 'http://host').pathname : '',
 );

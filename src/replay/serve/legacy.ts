@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createClients } from '../../protocol/bounded.ts';
+import { BoundedMap } from '../../protocol/bounded.ts';
 import { EVENTS_TYPE } from '../../protocol/http/headers.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { acceptedForms, answerHeaders } from '../http/headers.ts';
@@ -17,7 +17,7 @@ import {
   refuse,
   UNKNOWN_SESSION,
 } from '../http/refusal.ts';
-import type { Mock, MockClient } from '../mock.ts';
+import { MAX_CLIENTS, type Mock, type MockClient } from '../mock.ts';
 import type { Send } from '../play/request.ts';
 import type { Recording } from '../recording/recording.ts';
 import { type Post, playPost } from './post.ts';
@@ -56,10 +56,12 @@ export const LEGACY_VERSIONS: ReadonlySet<string> = new Set([
 
 export function createLegacyMock(recording: Recording, mock: Mock, profile: HttpProfile): LegacyMock {
   const { hasSessions } = profile;
-  const sessions = createClients<Session>(({ streams, player }) => {
+  const sessions = new BoundedMap<string, Session>(MAX_CLIENTS, leave);
+
+  function leave({ streams, player }: Session): void {
     streams.endAll();
     player.leave();
-  });
+  }
 
   function post(post: Post): void {
     const session = sessionOf(post);
@@ -88,7 +90,7 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
   function findSession(request: IncomingMessage): Session | HttpRefusal {
     const { 'mcp-session-id': id, 'mcp-protocol-version': version } = request.headers;
     if (hasSessions && id === undefined) return NO_SESSION_ID;
-    const session = sessions.get(hasSessions ? String(id) : callerOf(request));
+    const session = sessions.use(hasSessions ? String(id) : callerOf(request));
     if (session === undefined && hasSessions) return UNKNOWN_SESSION;
     if (typeof version === 'string' && !isKnown(version)) return unsupportedVersion(version);
     return session ?? open(callerOf(request));
@@ -105,6 +107,8 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
       unasked.send(json, step !== null && recording.hadEventId(step.place));
     const player = mock.createClient(sendUnasked);
     const session = { id: hasSessions ? key : null, player, streams, unasked, sendUnasked };
+    // Without session ids there may be one under this key that is still being answered.
+    sessions.delete(key);
     sessions.set(key, session);
     return session;
   }
@@ -139,6 +143,7 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
       return;
     }
     sessions.delete(session.id ?? '');
+    leave(session);
     response.writeHead(OK, [...answerHeaders(profile.deleted, '', null), 'Content-Length', '0']).end();
   }
 

@@ -5,13 +5,13 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { createClients } from '../../protocol/bounded.ts';
+import { BoundedMap } from '../../protocol/bounded.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { type ClientMessage, findMismatch, type ParamHeadersOf } from '../http/mismatch.ts';
 import { type HttpRefusal, INVALID_PARAMS, INVALID_REQUEST, NOT_RPC, refuse } from '../http/refusal.ts';
-import type { Mock, MockClient } from '../mock.ts';
+import { MAX_CLIENTS, type Mock, type MockClient } from '../mock.ts';
 import { messageText, type Recording } from '../recording/recording.ts';
 import { LEGACY_VERSIONS } from './legacy.ts';
 import { type Post, playPost } from './post.ts';
@@ -42,7 +42,8 @@ const STATUSES: Readonly<Record<string, number>> = {
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 
 export function createModernMock(recording: Recording, mock: Mock, profile: HttpProfile): ModernMock {
-  const clients = createClients<Client>(({ streams, player }) => {
+  /** By name, version and credentials. */
+  const clients = new BoundedMap<string, Client>(MAX_CLIENTS, ({ streams, player }) => {
     streams.endAll();
     player.leave();
   });
@@ -82,9 +83,11 @@ export function createModernMock(recording: Recording, mock: Mock, profile: Http
 
   function clientOf({ request }: Post, { canonical, details: { peer } }: RequestMessage): Client {
     const key = JSON.stringify([peer?.name, peer?.version, request.headers.authorization]);
-    const known = canonical === 'server/discover' ? undefined : clients.get(key);
+    const known = canonical === 'server/discover' ? undefined : clients.use(key);
     if (known !== undefined) return known;
     const client = { player: mock.createClient(() => {}), streams: createSseStreams() };
+    // The one before it under this key is still being answered, and stays.
+    clients.delete(key);
     clients.set(key, client);
     return client;
   }

@@ -1,30 +1,23 @@
 /** Placeholders for secrets: the same in one store for the same secret, and unlike those of any other store. */
 
 import { createHmac, randomBytes } from 'node:crypto';
+import { memoize } from '../../protocol/bounded.ts';
 import type { Store } from './open.ts';
 
 const KEY_BYTES = 32;
 
 const DIGITS = 12;
 
-const MAX_REMEMBERED = 1000;
-
 /** Longer ones are rare, and a thousand of them would be much memory. */
-const REMEMBERED_WITHIN = 4096;
+const REMEMBERED = { maxEntries: 1000, maxLength: 4096 };
 
 /** Twelve hexadecimal digits that stand for a secret. */
 export function createDigest(store: Store): (secret: string) => string {
   const key = keyOf(store);
-  const known = new Map<string, string>();
-  return (secret) => {
-    const before = known.get(secret);
-    if (before !== undefined) return before;
-    const digest = createHmac('sha256', key).update(secret).digest('hex').slice(0, DIGITS);
-    if (secret.length > REMEMBERED_WITHIN) return digest;
-    if (known.size >= MAX_REMEMBERED) known.clear();
-    known.set(secret, digest);
-    return digest;
-  };
+  return memoize(
+    (secret) => createHmac('sha256', key).update(secret).digest('hex').slice(0, DIGITS),
+    REMEMBERED,
+  );
 }
 
 /** Tells the key from others, and tells nothing of it. Null: the store has no key yet. */

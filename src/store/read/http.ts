@@ -1,5 +1,6 @@
 /** Reading the HTTP exchanges of a session. */
 
+import { memoize } from '../../protocol/bounded.ts';
 import type { HttpExchange, SidedEdit } from '../../protocol/http/exchange.ts';
 import type { HeaderFields } from '../../protocol/http/headers.ts';
 import type { HttpClosing } from '../../protocol/message/correlate.ts';
@@ -227,9 +228,7 @@ const AHEAD = 32;
 
 const MAX_KEPT = 256;
 
-const MAX_KEPT_FIELDS = 256;
-
-const MAX_KEPT_TEXT = 8 * 1024;
+const FIELDS_KEPT = { maxEntries: 256, maxLength: 8 * 1024 };
 
 /** Gives undefined for an exchange that there is not. */
 export function prepareHttpHeads(store: Store, session: number): (number: number) => HttpHead | undefined {
@@ -245,7 +244,7 @@ export function prepareHttpHeads(store: Store, session: number): (number: number
     )
     .pluck();
   const kept = new Map<number, HttpHead | undefined>();
-  const fieldsOf = createFieldsReader();
+  const fieldsOf = memoize((json): HeaderFields => JSON.parse(json), FIELDS_KEPT);
 
   function read(from: number): HttpHead | undefined {
     if (kept.size + AHEAD > MAX_KEPT) kept.clear();
@@ -261,19 +260,6 @@ export function prepareHttpHeads(store: Store, session: number): (number: number
   }
 
   return (number) => kept.get(number) ?? (kept.has(number) ? undefined : read(number));
-}
-
-function createFieldsReader(): (json: string) => HeaderFields {
-  const known = new Map<string, HeaderFields>();
-  return (json) => {
-    const before = known.get(json);
-    if (before !== undefined) return before;
-    const fields: HeaderFields = JSON.parse(json);
-    if (json.length > MAX_KEPT_TEXT) return fields;
-    if (known.size === MAX_KEPT_FIELDS) known.clear();
-    known.set(json, fields);
-    return fields;
-  };
 }
 
 /** When the heads of HTTP exchanges passed and when they ended, in an order that depends on what is recorded alone. */

@@ -2,6 +2,7 @@
  * Events of the HTTP proxy as items of a batch, and back. On the proxy's thread every microsecond counts, so bodies travel
  * as they are and plain heads as lines of text; what is rare (edits, trailers, errors) travels as JSON.
  */
+import { memoize } from '../../protocol/bounded.ts';
 import type { HttpEvent, HttpRequestEvent, HttpResponseEvent } from '../../protocol/wire/http-event.ts';
 import type { Batcher, Item } from './batch.ts';
 
@@ -145,24 +146,13 @@ function cut(bytes: Buffer, count: number): string[] {
   return parts;
 }
 
-const MAX_INTERNED = 1000;
-
 /** Longer ones are rare, and a thousand of them would be much memory. */
-const INTERNED_WITHIN = 4096;
+const INTERNED = { maxEntries: 1000, maxLength: 4096 };
 
 /** Clients and servers say mostly the same over and over. */
 function createInterner(): (text: string | undefined) => readonly string[] {
-  const known = new Map<string, readonly string[]>();
-  return (text) => {
-    if (text === undefined || text === '') return NONE;
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    const headers = text.split('\n');
-    if (text.length > INTERNED_WITHIN) return headers;
-    if (known.size >= MAX_INTERNED) known.clear();
-    known.set(text, headers);
-    return headers;
-  };
+  const headersOf = memoize((text): readonly string[] => text.split('\n'), INTERNED);
+  return (text) => (text === undefined || text === '' ? NONE : headersOf(text));
 }
 
 function editedBody(original: Uint8Array, bytes: Uint8Array): Buffer {

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../protocol/bounded.ts';
 import type { HttpExchange } from '../../protocol/http/exchange.ts';
 import type { Frame, HttpChannel } from '../../protocol/wire/frame.ts';
 import type { Basis, EndReason, Loss, Transport } from '../file/columns.ts';
@@ -65,7 +66,7 @@ export function createLiveSession(
   const row: LiveRow = { basis: 'stateless', transport: 'http', end: null };
   const loss: Loss = { frames: 0, bytes: 0 };
   const changed = new Set<HttpExchange>();
-  const events = new Map<string, number>();
+  const events = new BoundedMap<string, number>(MAX_EVENTS);
   let frames: Frame[] = [];
   let finished: Frame[] = [];
   let firstSeq = stored + 1;
@@ -131,7 +132,6 @@ export function createLiveSession(
       const before = events.get(eventId);
       const now = fingerprint(data);
       events.set(eventId, now);
-      if (events.size > MAX_EVENTS) events.delete(events.keys().next().value ?? '');
       return before === now;
     },
     change(change) {
