@@ -1,6 +1,6 @@
 /**
- * Tells what the clients of a mock asked, and what became of it: for tests of clients. What is known of a call by the time
- * of its answer is told before that answer is sent.
+ * Logs what the clients of a mock asked, and what became of it, for tests of clients. Everything known about a call is
+ * logged before its answer is sent.
  */
 
 import type { Place } from '../protocol/message/correlate.ts';
@@ -13,7 +13,7 @@ import type { ReplayEvents } from './play/request.ts';
 /** Why the recording could not answer: in one word, in one line, and with every difference whole. */
 export type CallMiss = { reason: string; line: string; report: string };
 
-/** Something that has become known of a call: parts with the same `call` add to each other. */
+/** One fact about a call. Parts with the same `call` add up. */
 export type CallPart = { call: string } & (
   | {
       /** Microseconds since the Unix epoch. */

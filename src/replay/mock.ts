@@ -1,7 +1,7 @@
 /**
- * The mock server without its transport: one recording, any number of clients, each with its own state. This is the way of
- * a message through it: what it is (here), what a request gets (match/matching.ts), and how that is said
- * (play/player.ts), or what a live server says in its place (live/client.ts).
+ * The mock server without its transport: one recording, any number of clients, each with its own state. A message goes
+ * through it top-down: `receive` sorts it by its kind, match/matching.ts decides what a request gets, and play/player.ts
+ * sends that, or live/client.ts asks a live server.
  */
 
 import type { Id } from '../protocol/message/details.ts';
@@ -40,7 +40,7 @@ export type MockClient = {
 };
 
 export type Mock = {
-  /** `sendUnasked` takes what the recorded server said by itself. */
+  /** `sendUnasked` takes messages that belong to no request. */
   createClient(sendUnasked: Send): MockClient;
   /** A client sent something that is no message. `payload` is at least its beginning, `size` all of its bytes. */
   noticeMalformed(payload: Buffer, size: number, problem: string): void;

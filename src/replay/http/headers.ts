@@ -1,4 +1,5 @@
-/** Headers of the mock server: what a request's say, and an answer's as they were recorded. */
+/** Reads the headers of live requests, and makes those of answers from the recorded ones. */
+
 import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http';
 import { memoize } from '../../protocol/bounded.ts';
 import {
@@ -10,7 +11,7 @@ import {
 } from '../../protocol/http/headers.ts';
 import type { HttpHead } from '../../store/read/http.ts';
 
-/** Which forms of an answer a request takes. */
+/** Which forms of an answer the client accepts. */
 export type AcceptedForms = { json: boolean; events: boolean };
 
 export function acceptedForms({ accept = '' }: IncomingHttpHeaders): AcceptedForms {
@@ -44,17 +45,17 @@ export function recordedType(row: HttpHead | undefined): string {
   return type;
 }
 
-/** As answers mostly share their headers. */
+/** Cached, because most answers share their headers. */
 const types = new WeakMap<HeaderFields, string>();
 
-/** As a server would have them of a request. */
+/** The recorded request's headers, as a server sees them. */
 export function requestHeadersOf(row: HttpHead | undefined): IncomingHttpHeaders {
   return Object.fromEntries(
     (row?.requestHeaders() ?? []).map(([name, value]) => [name.toLowerCase(), value]),
   );
 }
 
-/** They belong to the recorded connection, or to the run that was recorded. */
+/** Headers that belong to the recorded connection, or to the recorded run. */
 const NOT_REPLAYED = new Set([
   'connection',
   'content-encoding',
@@ -71,12 +72,12 @@ const NOT_REPLAYED = new Set([
 
 const SESSION_ID = 'mcp-session-id';
 
-/** What servers send with a stream, so that nothing on its way holds it back. */
+/** Servers send these with a stream, so that no proxy buffers it. */
 const STREAM_HEADERS = ['Cache-Control', 'no-cache, no-transform', 'X-Accel-Buffering', 'no'];
 
 /**
- * Name, value, name, value: the recorded headers with the live content type (`''`: none) and session id. Without a
- * recorded exchange: what is needed.
+ * Returns name, value, name, value: the recorded headers with the live content type (`''`: none) and session id. Without a
+ * recorded HTTP exchange: only what is needed.
  */
 export function answerHeaders(row: HttpHead | undefined, type: string, sessionId: string | null): string[] {
   const recorded = row?.responseHeaders ?? null;
@@ -89,7 +90,7 @@ export function answerHeaders(row: HttpHead | undefined, type: string, sessionId
   return [...made.headers];
 }
 
-/** By what was recorded, which is the same for many answers, as the rest mostly is. */
+/** Cached by the recorded headers: many answers share them, and mostly the rest, too. */
 const latest = new WeakMap<HeaderFields, { type: string; sessionId: string | null; headers: string[] }>();
 
 function makeHeaders(row: HttpHead | undefined, type: string, sessionId: string | null): string[] {

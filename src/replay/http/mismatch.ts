@@ -1,5 +1,5 @@
 /**
- * The headers of a POST that repeat what its body says.
+ * Compares the headers of a POST that repeat parts of its body with that body.
  * Specification: 2026-07-28, basic/transports/streamable-http.
  */
 
@@ -16,7 +16,7 @@ import { HEADER_MISMATCH, type HttpRefusal } from './refusal.ts';
 
 export type ClientMessage = RequestMessage | NotificationMessage;
 
-/** What `Mcp-Name` repeats. */
+/** The member of the params that `Mcp-Name` repeats, by method. */
 const NAMES: Readonly<Record<string, string>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
@@ -26,10 +26,10 @@ const NAMES: Readonly<Record<string, string>> = {
   'tasks/cancel': 'taskId',
 };
 
-/** Which arguments of a tool are repeated. */
+/** Which arguments of a tool its headers repeat. */
 export type ParamHeadersOf = (tool: string) => readonly ParamHeader[];
 
-/** Why a request of 2026-07-28 is refused whose headers do not repeat what its body says; null if they do. */
+/** Returns why a request of 2026-07-28 is refused: a header differs from the body. Null where none does. */
 export function findMismatch(
   headers: IncomingHttpHeaders,
   message: ClientMessage,
@@ -69,7 +69,7 @@ function findParamMismatch(
   return null;
 }
 
-/** `said`: what the body says; null if nothing that a header would repeat. */
+/** `said`: the body's value; null where it has nothing for a header to repeat. */
 function mismatch(
   name: string,
   headers: IncomingHttpHeaders,

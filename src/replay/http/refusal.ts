@@ -1,4 +1,5 @@
-/** What the mock server says to a request that it does not take, as the official SDKs' servers do. */
+/** Answers HTTP requests that the mock server does not accept, as the official SDKs' servers do. */
+
 import type { ServerResponse } from 'node:http';
 
 export type HttpRefusal = {
@@ -18,7 +19,7 @@ export const INVALID_PARAMS = -32602;
 
 export const HEADER_MISMATCH = -32020;
 
-/** SDKs: refused by the transport. */
+/** The SDKs' code for what the transport refuses. */
 export const REFUSED = -32000;
 
 const SESSION_NOT_FOUND = -32001;
@@ -79,7 +80,7 @@ export function refuse(response: ServerResponse, refusal: HttpRefusal, id = 'nul
   response.writeHead(status, headers).end(body);
 }
 
-/** For requests that have nothing to do with MCP. */
+/** Answers requests that have nothing to do with MCP, in plain text. */
 export function refuseInWords(response: ServerResponse, status: number, reason: string): void {
   const body = Buffer.from(`tapedeck: ${reason}\n`);
   const headers = ['Content-Type', 'text/plain; charset=utf-8', 'Content-Length', String(body.length)];

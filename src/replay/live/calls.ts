@@ -1,7 +1,6 @@
 /**
- * The calls of one client that a live server is to answer: from the request to its answer, or to why there is none.
- * Between us and the server stand ids of our own, which no other episode has, so that each can stand anywhere in a
- * recording.
+ * Follows each call that a live server is to answer, from its request to its answer or to the reason why there is none. The
+ * server sees ids of our own. No two episodes share one, so an episode can stand anywhere in a recording.
  */
 // Tests replace the globals by clocks of their own.
 
@@ -15,10 +14,10 @@ import { liveAnswer } from '../play/translate.ts';
 import { type Episode, type EpisodeMessage, type Failure, outcomeOfAnswer } from './episode.ts';
 
 export type LiveCall = {
-  /** By which the server knows it; its progress token, too. */
+  /** The id that the server knows; also the progress token. */
   id: string;
   request: LiveRequest;
-  /** Why the recording has no answer to it; null where it was not asked. */
+  /** Why the recording has no answer; null where nothing is played. */
   missed: ReplayRefusal | null;
   messages: EpisodeMessage[];
   /** False while the server is being started. */
@@ -27,40 +26,40 @@ export type LiveCall = {
 };
 
 export type LiveCallsOptions = {
-  /** How long an answer may take since the call was asked, or its progress was last heard of. */
+  /** How long an answer may take after the request, or after the latest progress. */
   timeoutMs: number;
   /** Microseconds since the Unix epoch. */
   now: () => number;
   nextId: () => string;
   onEpisode: (episode: Episode) => void;
-  /** The server need not answer it any more. */
+  /** The time limit has passed: the server need not answer any more. */
   onGivenUp: (call: LiveCall) => void;
 };
 
 type LiveCalls = {
   /** Returns the call, whose first message is what is to be sent. */
   begin(request: LiveRequest, missed: ReplayRefusal | null): LiveCall;
-  /** It is on its way now. */
+  /** The request leaves now. */
   sent(call: LiveCall): void;
   get(id: string): LiveCall | undefined;
-  /** The one that was asked last and is still open. A subscription is nobody's but its own. */
+  /** The open call that was asked last. Subscriptions do not count. */
   last(): LiveCall | null;
-  /** The latest with this id of the client's; `asker` tells those of several transports apart. */
+  /** The latest call with this id of the client. `asker` tells several transports apart. */
   find(clientKey: string, asker?: Asker): LiveCall | undefined;
-  /** It has been heard of, and may take its time anew. */
+  /** Starts the time limit anew. */
   refresh(call: LiveCall): void;
   answer(call: LiveCall, message: Message, json: Buffer, status: number | null): void;
-  /** The client gets an error, and the recording nothing that looks like an answer. */
+  /** Answers the client with an error that is not recorded. */
   fail(call: LiveCall | undefined, why: string): void;
-  /** All of them: the server has gone. */
+  /** Fails all calls, because the server has gone. */
   failAll(why: string): void;
-  /** Nothing more is sent for it. */
+  /** Ends the call without sending anything more. */
   leave(call: LiveCall, failure: Failure): void;
-  /** Nothing more is sent for any, and all episodes are told. */
+  /** Ends all calls without sending anything more, and reports all episodes. */
   leaveAll(failure: Failure): void;
-  /** What was said outside of calls. */
+  /** Adds messages outside of calls. */
   addAside(messages: EpisodeMessage[]): void;
-  /** The server is alive. */
+  /** The server has shown that it is alive. */
   confirm(): void;
   count(): number;
   idle(): Promise<void>;
@@ -86,7 +85,7 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
     const messages: EpisodeMessage[] = [{ from: 'client', kind: 'request', at: now(), json: live }];
     const place = isListen(request) ? null : order.take();
     const call: LiveCall = { id, request, missed, messages, isSent: false, place };
-    // A subscription is open for as long as its client wants.
+    // A subscription stays open for as long as its client wants.
     calls.add(id, call, !isListen(request));
     return call;
   }
@@ -110,7 +109,7 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
 
   function leave(call: LiveCall, failure: Failure): void {
     calls.remove(call.id);
-    // A subscription ends without an answer wherever its client ends it.
+    // A subscription that its client ends has no answer.
     const isOver = isListen(call.request) && call.messages.length > 1;
     placeOf(call).fill(episodeOf(call, 'unanswered', isOver ? null : failure), true);
     idleIfOver();
@@ -175,7 +174,7 @@ export function isListen({ message }: LiveRequest): boolean {
   return message.canonical === 'subscriptions/listen';
 }
 
-/** The source text of the id by which the client knows it. */
+/** The source text of the client's own id. */
 export function clientId({ request }: LiveCall): string {
   return sourceAt(request.json, ['id']) ?? 'null';
 }
@@ -191,16 +190,14 @@ function episodeOf(
   return { topic: { method, target: details.target }, messages, outcome, latencyMs, failure };
 }
 
-/** What is said where a live server does not answer, and which of its answers are no answers of its own. */
-
-/** No credentials, too slow, too many: they are about the moment and not about the request. So is everything from 500 on. */
+/** No credentials, too slow, too many: troubles of the moment, like every status from 500 on. */
 const PASSING_STATUSES = new Set([401, 403, 404, 408, 429]);
 
 const FIRST_SERVER_ERROR = 500;
 
 const METHOD_NOT_FOUND = -32601;
 
-/** Why an answer tells of the way to the server, or of its state, rather than of what was asked; null where it does not. */
+/** Why an answer is about the way to the server or its state, not about the request; null where it answers the request. */
 function whyFailed(message: Message, status: number | null): string | null {
   // 2026-07-28 answers an unknown method with 404 (basic/transports/streamable-http).
   const isOwn = message.kind !== 'error' || (status === 404 && message.code === METHOD_NOT_FOUND);
@@ -211,27 +208,25 @@ function whyFailed(message: Message, status: number | null): string | null {
 }
 
 /**
- * Gives episodes out in the order in which their calls were asked, as a recorder would have seen them: the k-th identical
- * call is to get the k-th answer. An answer that is an error is kept back for a moment: a server that dies may say one
- * before, and that is the death's and not the server's answer.
+ * Reports episodes in the order in which their calls were asked, as a recorder would have seen them: of identical calls,
+ * each gets its own answer. An error waits for a moment: a server that dies may send one first, and that is no answer.
  */
-// Tests replace the globals by clocks of their own.
 
 type EpisodeSlot = {
-  /** The episode is over. `isSure` false: it waits for `confirm`, a moment, or `doubt`. */
+  /** The episode is over. Where `isSure` is false, it waits for `confirm`, for `doubt`, or for a moment. */
   fill(episode: Episode, isSure: boolean): void;
 };
 
 type EpisodeOrder = {
-  /** A place behind all that were taken before. */
+  /** Reserves the place after all earlier ones. */
   take(): EpisodeSlot;
-  /** The server has said something more, so it lives. */
+  /** The server has sent something more, so it lives. */
   confirm(): void;
-  /** The server has gone: what is not sure was its end. */
+  /** The server has gone: answers that were not sure belong to its end. */
   doubt(why: string): void;
-  /** Gives out what is there, and leaves a gap where nothing is yet. */
+  /** Reports every finished episode, and drops places without one. */
   flush(): void;
-  /** Settles when nothing waits for a moment to pass. */
+  /** Settles when no error waits any more. */
   sure(): Promise<void>;
 };
 

@@ -1,7 +1,7 @@
 /**
- * What one client asks of a live server in place of a recording. The client's messages go there, and the server's come
- * back, each with the ids and tokens that the other side knows. What the server says without naming a request belongs to
- * the call that was asked last and is still open, as in a recording (script.ts); where none is open, to the client.
+ * Lets one client talk to a live server. The client's messages go there, and the server's come back, each with the ids and
+ * tokens that the other side knows. A message of the server that names no request belongs to the open call that was asked
+ * last, as in a recording (script.ts); where no call is open, to the client.
  */
 
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
@@ -16,9 +16,9 @@ import { createLiveConnection } from './connection.ts';
 import type { EpisodeMessage } from './episode.ts';
 
 export type LiveClient = {
-  /** Takes every message of the client, sent or not: its handshake and its settings are learned from it. */
+  /** Takes every message of the client, whoever answers it, to learn its handshake and its settings. */
   learn(message: Message, json: Buffer): void;
-  /** Puts a request to the live server. `missed`: why the recording has no answer to it; null where it was not asked. */
+  /** Puts a request to the live server. `missed`: why the recording has no answer; null where nothing is played. */
   ask(request: LiveRequest, missed: ReplayRefusal | null): void;
   /** Takes the client's answer to a question of the live server. False where the server did not ask it. */
   settle(answer: Message, json: Buffer): boolean;
@@ -27,19 +27,19 @@ export type LiveClient = {
    * to the live server.
    */
   cancel(clientKey: string, asker?: Asker): boolean;
-  /** Passes on what the client says besides, if a server runs. */
+  /** Passes other notifications on, if a server runs. */
   pass(message: NotificationMessage, json: Buffer): void;
-  /** Passes on a setting that was answered without the server: it holds for it too. */
+  /** Passes a setting on that the mock has answered, so that the server keeps to it, too. */
   passSetting(request: RequestMessage, json: Buffer): void;
-  /** Settles when all that was asked is answered, or has failed. */
+  /** Settles when every call is answered or has failed. */
   idle(): Promise<void>;
-  /** Whether the live server has said anything. */
+  /** Whether the live server has sent anything. */
   hasHeard(): boolean;
-  /** Whether a server runs for it, and has nothing to do. */
+  /** Whether a server runs for this client and has nothing to do. */
   isResting(): boolean;
   /** Ends the server; the next call starts it again. */
   rest(): void;
-  /** Gives up what is open, and ends the server. Called again, it hurries. */
+  /** Gives up open calls and ends the server. A second call hurries it. */
   close(): Promise<void>;
 };
 
@@ -50,7 +50,7 @@ type LiveClientOptions = Omit<LiveCallsOptions, 'onGivenUp'> & {
   sendUnasked: Send;
 };
 
-/** A request of the server that the client was asked. */
+/** A request of the server that the client has not answered yet. */
 type OpenQuestion = { idText: string; said: EpisodeMessage; call: LiveCall | null };
 
 const META = ['params', '_meta'] as const;
@@ -79,7 +79,7 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
   const questions = new Map<string, OpenQuestion>();
   let questionCount = 0;
   let hasHeard = false;
-  /** As far as the live server has listed them. */
+  /** The tools that the live server has listed so far. */
   const tools: Tools = new Map();
 
   function ask(request: LiveRequest, missed: ReplayRefusal | null): void {
@@ -127,7 +127,7 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     sendFor(call, asked);
   }
 
-  /** To the client, with a call if there is one. */
+  /** Sends to the client, as part of a call if there is one. */
   function sendFor(call: LiveCall | null, json: Buffer): void {
     if (call === null) sendUnasked(json, null, false);
     else call.request.tell(json, null);
@@ -166,7 +166,7 @@ export function createLiveClient(options: LiveClientOptions): LiveClient {
     if (call !== undefined) tell(call, message, json, [{ path: SUBSCRIPTION, text: clientId(call) }]);
   }
 
-  /** The server ends a subscription, or does not want an answer any more. */
+  /** The server ends a subscription, or no longer wants an answer. */
   function takeBack(message: Message, json: Buffer, call: LiveCall | undefined): void {
     const path = ['params', 'requestId'];
     if (call !== undefined && isListen(call.request)) {

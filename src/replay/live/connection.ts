@@ -1,8 +1,8 @@
 /**
- * One client's connection to a live server, opened when something is sent for the first time, and anew after the server
- * has ended. A client that has shaken hands with the recording has not done so with the server: then that is done first,
- * with the client's own `initialize`, and what it has set since then is set.
- * MCP specification 2025-11-25, basic/lifecycle. Requests of 2026-07-28 say all of it themselves.
+ * Connects one client to a live server. The first message opens the connection, and so does the first one after the server
+ * has ended. A client that shook hands with the recording has not done so with the server. Then the connection does it
+ * first, with the client's own `initialize`, and repeats the settings that the client has made since.
+ * MCP specification 2025-11-25, basic/lifecycle. Requests of 2026-07-28 carry all of it themselves.
  */
 
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
@@ -12,26 +12,26 @@ import { outgoingCancellation, outgoingNotification, outgoingRequest } from '../
 import { messageText } from '../recording/recording.ts';
 
 type LiveConnectionEvents = {
-  /** The server has said something. */
+  /** The server has sent something. */
   onHeard(): void;
-  /** `status`: of the HTTP answer that it came as, if it did. */
+  /** `status`: of the HTTP answer that carried the message; null without HTTP. */
   onMessage(message: Message, json: Buffer, status: number | null): void;
-  /** Nothing can answer this request any more; `id` as it was sent. */
+  /** Nothing can answer this request any more. `id`: as it was sent. */
   onFailed(id: string, why: string): void;
-  /** The server has gone: what was sent to it and not answered never will be. */
+  /** The server has gone: it will answer nothing more. */
   onClosed(why: string): void;
 };
 
 type LiveConnection = {
-  /** Is told of everything that the client says, sent or not: its handshake and its settings are learned from it. */
+  /** Takes every message of the client, whoever answers it, to learn its handshake and its settings. */
   learn(message: Message, json: Buffer): void;
-  /** Sends behind what was sent before. `onSent` is called when its turn has come. */
+  /** Sends after all earlier messages. `onSent` is called when the message's turn has come. */
   send(message: Outgoing, onSent?: () => void): void;
-  /** Nobody waits for the answer to this any more. */
+  /** Nobody waits for the answer to this request any more. */
   cancel(id: string, isModern: boolean): void;
-  /** Whether a server runs; and whether the handshake with it was made here. */
+  /** Whether a server runs, and whether this connection shook hands with it. */
   state(): 'closed' | 'open' | 'open, hands shaken';
-  /** Ends the server, and may be called again to hurry it. What is sent afterwards starts it anew. */
+  /** Ends the server. A second call hurries it; a later message starts it again. */
   close(): Promise<void>;
 };
 
@@ -53,7 +53,7 @@ const SETTINGS = new Set(['logging/setLevel', 'resources/subscribe', 'resources/
 
 const MAX_SETTINGS = 1000;
 
-/** `agreedVersion`: the protocol version that a recorded handshake agreed on; `nextId` gives ids for requests. */
+/** `agreedVersion`: the protocol version of the recorded handshake. `nextId` returns a new id for a request. */
 export function createLiveConnection(
   connect: Connect,
   agreedVersion: string | null,
@@ -66,7 +66,7 @@ export function createLiveConnection(
   const settings: { message: RequestMessage; json: Buffer }[] = [];
   /** Requests of our own, by their ids. */
   const own = new Map<string, Own>();
-  /** Servers that are to end, and when they have. */
+  /** Servers that are ending, each with the promise of its end. */
   const closing = new Map<LiveServer, Promise<void>>();
 
   function learn(message: Message, json: Buffer): void {
@@ -128,7 +128,7 @@ export function createLiveConnection(
 
   async function shakeHands(one: Opened, hello: Buffer): Promise<void> {
     const substitutions: Substitution[] = [];
-    // The client was told this one, so it speaks it.
+    // The client was answered with this version, so it speaks it.
     if (agreedVersion !== null)
       substitutions.push({ path: ['params', 'protocolVersion'], text: JSON.stringify(agreedVersion) });
     const answer = await ask(one, substitute(hello, substitutions), INITIALIZE, null);
@@ -137,7 +137,7 @@ export function createLiveConnection(
     settleVersion(one.server, answer);
     await one.server.send(outgoingNotification(initialized, INITIALIZED));
     for (const { message, json } of settings) {
-      // Whatever it says to that: the client has its answer.
+      // The client has its answer already, so the server's does not matter.
       await ask(one, json, message.canonical, message.details.target).catch(() => {});
     }
   }
@@ -192,10 +192,10 @@ function isAnswer(message: Message): message is Message & { kind: 'result' | 'er
   return message.kind === 'result' || message.kind === 'error';
 }
 
-/** What is asked here names none. */
+/** No request of this module calls a tool. */
 const NO_TOOLS = new Map();
 
-/** In the place of one that is being connected to. */
+/** Stands in until the connection is made. */
 const NO_SERVER: LiveServer = {
   send: async () => {},
   transport: () => 'http',

@@ -1,4 +1,4 @@
-/** What a live server answered in place of a recording: the unit that is added to it. */
+/** What a live server answered to one call: the unit that is added to a recording. */
 
 import type { HttpExchange } from '../../protocol/http/exchange.ts';
 import { EVENTS_TYPE, JSON_TYPE } from '../../protocol/http/headers.ts';
@@ -11,17 +11,17 @@ import type { CallTopic } from '../recording/topics.ts';
 /** One message as it passed between us and the live server. `at` in microseconds since the Unix epoch. */
 export type EpisodeMessage = { from: 'client' | 'server'; kind: Message['kind']; at: number; json: Buffer };
 
-/** Who or what was the cause that there is no answer of the server's own, and why. */
+/** Who caused that the server gave no answer of its own, and why. */
 export type Failure = { by: 'client' | 'server'; why: string };
 
 export type Episode = {
-  /** Null for what was said outside of all calls. */
+  /** Null for messages outside of all calls. */
   topic: CallTopic | null;
   /** In the order in which it passed, from the request to its answer. Its ids differ from those of all other episodes. */
   messages: readonly EpisodeMessage[];
   outcome: Outcome | 'unanswered';
   latencyMs: number | null;
-  /** Why it must not be taken for what the server answers; null where it may. */
+  /** Why this must not count as the server's answer; null where it may. */
   failure: Failure | null;
 };
 

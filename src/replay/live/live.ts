@@ -1,7 +1,6 @@
 /**
- * The live server behind a recording, as record modes want it: each client of the mock gets a connection of its own,
- * opened with the first request that goes there. What comes back is told as episodes; to add them to a recording is the
- * caller's. Without it a mock has no way to any server.
+ * The live server behind a recording. Each client of the mock has a connection of its own, which its first live request
+ * opens. What comes back is reported as episodes; the caller stores them. A mock without a `Live` cannot reach any server.
  */
 
 import type { Connect } from '../../talk/server.ts';
@@ -12,31 +11,31 @@ import type { Episode } from './episode.ts';
 
 type LiveOptions = {
   connect: Connect;
-  /** What is played besides; null where everything is asked live. */
+  /** The recording that is played; null where every request goes live. */
   recording: Recording | null;
   timeoutMs: number;
   /** Microseconds since the Unix epoch. */
   now: () => number;
-  /** Told of every call when it is over, answered or not, in the order in which each client asked. */
+  /** Called with every call that is over, answered or not. Calls of one client come in the order in which it asked. */
   onEpisode: (episode: Episode) => void;
 };
 
 export type Live = {
-  /** Nothing is played: every request goes live. */
+  /** True where nothing is played: every request goes live. */
   takesAll: boolean;
-  /** `sendUnasked` gets what belongs to no call. */
+  /** `sendUnasked` takes messages that belong to no call. */
   createClient(sendUnasked: Send): LiveClient;
   idle(): Promise<void>;
-  /** Whether any of the servers has said anything. */
+  /** Whether any server has sent anything. */
   hasHeard(): boolean;
-  /** Ends all servers. Settles when they have gone, and every episode has been told. */
+  /** Ends all servers. Settles when they have gone and every episode has been reported. */
   close(): Promise<void>;
 };
 
-/** So many servers may run for clients that ask nothing at the moment. */
+/** How many servers may run for clients that ask nothing at the moment. */
 const MAX_RESTING = 64;
 
-/** Ids above it may have lost digits on their way through somebody's JSON. */
+/** Higher ids may have lost digits in somebody's JSON parser. */
 const MAX_ID = 2 ** 52;
 
 export function createLive(options: LiveOptions): Live {
@@ -51,7 +50,7 @@ export function createLive(options: LiveOptions): Live {
     return String(lastId);
   }
 
-  /** Clients of HTTP leave without a word. */
+  /** HTTP clients leave without notice, so their servers would run on. */
   function endOldest(): void {
     const resting = [...clients].filter((client) => client.isResting());
     if (resting.length >= MAX_RESTING) resting[0]?.rest();
@@ -70,7 +69,7 @@ export function createLive(options: LiveOptions): Live {
         ...client,
         ask(...what) {
           endOldest();
-          // The one that asked last stands at the end.
+          // The client that asked last stands at the end.
           clients.delete(known);
           clients.add(known);
           client.ask(...what);
@@ -94,7 +93,7 @@ export function createLive(options: LiveOptions): Live {
   };
 }
 
-/** New ids are higher than all that the recorded client gave, so that none of its calls can be taken for another. */
+/** New ids are higher than every id of the recorded client, so no call can be taken for another. */
 function highestId({ lines }: Recording): number {
   let highest = 0;
   for (const { direction, id } of lines()) {

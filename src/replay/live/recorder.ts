@@ -1,6 +1,6 @@
 /**
- * A recording and a live server together: what record modes other than `none` run on. It owns neither files nor
- * processes: the server is reached by `connect`, and what it answers is added to `tape`.
+ * Puts requests to a live server and adds its answers to a recording: all record modes other than `none` do that. It owns
+ * neither files nor processes. `connect` reaches the server, `tape` stores what it answers.
  */
 
 import type { Block, Tape } from '../../store/write/import.ts';
@@ -10,39 +10,39 @@ import { type BlockForm, blockOf, type Episode } from './episode.ts';
 import { createLive, type Live } from './live.ts';
 
 export type LiveRecorderOptions = {
-  /** What is played; null where everything is asked live. */
+  /** The recording that is played; null where every request goes live. */
   played: Recording | null;
   connect: Connect;
   tape: Tape;
   form: BlockForm;
-  /** An old recording is there until the tape takes its place, which it does only where no call has failed. */
+  /** The tape takes the place of an old recording, but only where no call has failed. */
   replaces: boolean;
-  /** Adds calls too that the server did not answer by itself. */
+  /** Also adds calls that the server did not answer by itself. */
   keepsFailures: boolean;
   timeoutMs: number;
   /** Microseconds since the Unix epoch. */
   now: () => number;
-  /** Told of every call that went live. `withheld`: why it was not added; null where it was. */
+  /** Called with every call that went live. `withheld`: why it was not added; null where it was. */
   onCall: (episode: Episode, withheld: string | null) => void;
 };
 
 export type LiveRecorderEnd = {
   added: number;
-  /** Calls that were not added, and of these the ones that the server is the cause of. */
+  /** How many calls were not added; `failed` counts those of them that the server caused. */
   withheld: number;
   failed: number;
-  /** An old recording was to be replaced, and was not. */
+  /** An old recording should have been replaced, but was kept. */
   isLeft: boolean;
-  /** False where calls have failed, and the server has never said anything. */
+  /** False where calls have failed and the server never sent anything. */
   hasServer: boolean;
 };
 
 type LiveRecorder = {
-  /** For `createMock`. */
+  /** The option `live` of `createMock`. */
   live: Live;
   /**
-   * Ends the server, and the recording with what was added. Rejects where that could not be stored, with `TapedeckError`
-   * or SQLite's errors; the server has ended all the same.
+   * Ends the server, and stores the end of the recording. Rejects with `TapedeckError` or SQLite's errors where that fails;
+   * the server has ended even then.
    */
   finish(): Promise<LiveRecorderEnd>;
 };
@@ -73,7 +73,7 @@ export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
   const live = createLive({ connect, recording: played, timeoutMs, now, onEpisode });
 
   async function finish(): Promise<LiveRecorderEnd> {
-    // All episodes are told at once; the server may take its time to end.
+    // Closing reports all episodes at once; the server may take longer to end.
     const closed = live.close();
     try {
       const isLeft = replaces && (failed > 0 || added === 0);
@@ -89,19 +89,19 @@ export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
 }
 
 /**
- * Which episodes are added to a recording. Errors and failed tools are answers, as a server gives them to whoever asks the
- * same: a test may be about them. What tells of the moment instead is withheld, unless it is asked for: no server, a server
- * that died, a stream that broke off, no answer in time, a call that its client took back.
+ * Chooses the episodes that are added to a recording. Errors and failed tools are answers: the server repeats them for the
+ * same request, and a test may be about them. Without `keepsFailures`, troubles of the moment are withheld: no server, a
+ * server that died, a stream that broke off, no answer in time, a call that its client took back.
  */
 
 type KeeperOptions = {
   form: BlockForm;
-  /** Nothing is played: what was said outside of calls has its place, too. */
+  /** Nothing is played, so messages outside of calls have their place, too. */
   isWhole: boolean;
   keepsFailures: boolean;
-  /** May throw where it cannot be stored. */
+  /** May throw where the block cannot be stored. */
   add: (block: Block) => void;
-  /** Told of every call. `withheld`: why it was not added; null where it was. */
+  /** Called with every call. `withheld`: why it was not added; null where it was. */
   onCall: (episode: Episode, withheld: string | null) => void;
 };
 
@@ -110,7 +110,7 @@ function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptio
 
   return (episode: Episode): void => {
     const isAside = episode.topic === null;
-    // Before the first call that is added, there is none of this run that it could follow.
+    // Before the first added call, no call of this run precedes it.
     if (isAside && !isWhole && !hasKept) return;
     const withheld = keepsFailures ? null : (episode.failure?.why ?? null);
     const trouble = withheld === null ? tryAdd(episode) : null;
@@ -118,7 +118,7 @@ function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptio
     if (!isAside) onCall(episode, withheld ?? trouble);
   };
 
-  /** Recording trouble is not the traffic's. */
+  /** Trouble with storing does not disturb the traffic. */
   function tryAdd(episode: Episode): string | null {
     try {
       add(blockOf(episode, form));
@@ -130,8 +130,8 @@ function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptio
 }
 
 /**
- * Record modes, by the names that VCR gave them: what is answered from a recording, and what by a live server whose answers
- * are then added to it.
+ * Record modes, named as in VCR. A mode says which requests the recording answers, and which go to a live server whose
+ * answers are then added.
  *
  * | mode           | a recording is there                                    | none is there          |
  * |----------------|---------------------------------------------------------|------------------------|
@@ -144,7 +144,7 @@ export const MODES = ['none', 'once', 'new_episodes', 'all'] as const;
 
 export type Mode = (typeof MODES)[number];
 
-/** `plays`: what is recorded is answered from the recording. `asks`: what is not goes to a live server. */
+/** `plays`: the recording answers what it has. `asks`: a live server answers the rest. */
 export type ModePlan = { plays: boolean; asks: boolean };
 
 export function planMode(mode: Mode, isThere: boolean): ModePlan {

@@ -1,7 +1,7 @@
 /**
- * Whether a live answer is the recorded one: first what kind of answer it is, then result or error as JSON values, without
- * what every run has anew: ids, the trace context, what a server says of itself in `_meta`, its version in the handshake,
- * the times of tasks, and what the user ignores. Tools of `tools/list` are compared by name (verify-tools.ts).
+ * Compares a live answer with the recorded one: first the kinds of answer, then result or error as JSON values. What every
+ * run has anew does not count: ids, the trace context, what a server says of itself in `_meta`, its version in the
+ * handshake, the times of tasks, and what the user ignores. Tools of `tools/list` are compared by name (verify/offers.ts).
  */
 
 import { TapedeckError } from '../../errors.ts';
@@ -33,7 +33,7 @@ type Comparison = {
 
 type Rules = { isEverythingIgnored: boolean; paths: Followed };
 
-/** By target; null for all. */
+/** Rules by target; null for all targets. */
 export type ResultRules = ReadonlyMap<string | null, Rules>;
 
 const MAX_DIFFERENCES = 100;
@@ -93,7 +93,7 @@ export function compareAnswers(
   return { ...comparison, isEqual: differences.length === 0, differences, more };
 }
 
-/** What counts of an answer; null where nothing does. */
+/** The filter for what counts of an answer; null where nothing does. */
 function filterFor({ method, target }: CallTopic, isError: boolean, rules: ResultRules): Filter | null {
   let filter: Filter = isError ? KEEP_ALL : resultFilter(method);
   for (const key of target === null ? [null] : [null, target]) {
@@ -151,18 +151,18 @@ function valueText(json: Buffer, filter: Filter): Buffer | string {
   return typeof text === 'string' ? CANONICAL_PROBLEM[text] : text;
 }
 
-/**
- * Whether a live client answers a question of the server (sampling, elicitation, roots) as the recorded client did. What
- * the recorded server said next rested on the recorded answer, so a difference is told. The call goes on all the same:
- * who answers may be a person or a model, which give no answer twice.
- */
-
-/** Something for people: a line for stderr, and everything, in several lines, for a report. Recorded text is not escaped. */
+/** A message for people: a line for stderr, and the whole text for a report. Recorded text is not escaped. */
 export type Notice = { line: string; text: string };
 
 const MAX_VALUE_IN_LINE = 60;
 
-/** Null where both answers are equal as JSON values. `method`: what was asked; `frame`: the one that asked it. */
+/**
+ * Says how a live client's answer to a question of the server (sampling, elicitation, roots) differs from the recorded one;
+ * null where both are equal as JSON values. The recorded server went on from the recorded answer, so a difference matters.
+ * The call goes on all the same: the answer may come from a person or a model, which never answer alike twice.
+ *
+ * `method`: of the question; `frame`: names the frame that asked it.
+ */
 export function otherAnswerNotice(
   method: string,
   frame: string,

@@ -1,7 +1,7 @@
 /**
- * What the user says does not count: `--ignore <json-path>`, relative to the `params` of every request, and
- * `--ignore-tool <name>:<json-path>`, relative to the `arguments` of the calls of one tool. What names a request's
- * target (the tool, the prompt, the resource) always counts: no path makes the answer of one tool that of another.
+ * Reads what the user wants to ignore: `--ignore <json-path>`, relative to the `params` of every request, and
+ * `--ignore-tool <name>:<json-path>`, relative to the `arguments` of the calls of one tool. The name of a request's target
+ * (tool, prompt, resource) always counts: no path makes one tool answer for another.
  */
 
 import { TapedeckError } from '../../errors.ts';
@@ -10,12 +10,12 @@ import { type Followed, followInto, NO_PATHS, parseJsonPath } from '../../protoc
 
 export type IgnoreRules = {
   params: Followed;
-  /** Whether one of the paths is `$`: of params, nothing but the target counts. */
+  /** Whether one of the paths is `$`: of the params, only the target counts. */
   isEveryParamIgnored: boolean;
   tools: ReadonlyMap<string, ToolRules>;
 };
 
-/** What does not count of the arguments of one tool. */
+/** The ignored arguments of one tool. */
 export type ToolRules = { isEveryArgumentIgnored: boolean; arguments: Followed };
 
 export const IGNORE_NOTHING: IgnoreRules = {

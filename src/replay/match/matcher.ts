@@ -1,27 +1,29 @@
 /**
- * Which recorded call answers a live one. The k-th identical call of a client gets the k-th recorded one; what comes
- * after the last says `repeat` (repeat.ts). Every client has its own count, so any number of them may come at once and
- * again. Calls are compared by the digests of their keys: there is no nearest answer, only the right one or a miss.
+ * Finds the recorded call that answers a live one. Identical calls of a client get the identical recorded calls one after
+ * the other; `repeat` says what comes after the last (repeat.ts). Every client counts for itself, so any number of clients
+ * may come, at once or again. Calls are compared by the digests of their keys: there is the right answer or a miss, never
+ * a nearest answer.
  */
+
 import type { Place } from '../../protocol/message/correlate.ts';
 import { createColumn, createDigestTable, createPositions, type Positions } from '../recording/columns.ts';
 import type { Topics } from '../recording/topics.ts';
 import type { RequestKey } from './key.ts';
 import { mayAlwaysRepeat, type Repeat, repeatOf } from './repeat.ts';
 
-/** `isRepeat`: this client was given this call before. */
+/** `isRepeat`: the call has answered this client before. */
 export type Hit = { kind: 'hit'; call: number; isRepeat: boolean };
 
 /**
- * Why there is no answer. `recorded` says how often: for `used-up` this very call, for `arguments-differ` calls of the
- * same target (or, where the method has none, of the method). Of `never-recorded`, `isMethodKnown` says whether other
+ * Why there is no answer. `recorded` counts recorded calls: for `used-up` this very call, for `arguments-differ` all calls
+ * of the target (or of the method, where it has no targets). For `never-recorded`, `isMethodKnown` says whether other
  * targets of the method were recorded.
  */
 export type NoHit =
   | { kind: 'miss'; reason: 'used-up' | 'arguments-differ'; recorded: number }
   | { kind: 'miss'; reason: 'never-recorded'; recorded: 0; isMethodKnown: boolean };
 
-/** A recorded call that could have been meant. `isSameTarget`: the same tool, prompt or resource. */
+/** A recorded call that the client could have meant. `isSameTarget`: the same tool, prompt or resource. */
 export type CallCandidate = { place: Place; isPlayed: boolean; isSameTarget: boolean };
 
 type UnplayedCall = { call: number; method: string; mayRepeat: boolean };
@@ -45,12 +47,12 @@ type Matcher = {
   unplayed(): Generator<UnplayedCall>;
 };
 
-/** So many recorded calls are looked at for candidates. */
+/** How many recorded calls are looked at for candidates. */
 const MAX_LOOKED_AT = 10_000;
 
 export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Matcher {
   const index = indexCalls(calls);
-  /** How far some client has come. As all begin at the first of identical calls, the furthest says it for all. */
+  /** How far the furthest client has come. All begin at the first of identical calls, so it says what was played at all. */
   const furthest = createPositions();
 
   function isPlayed(positions: Positions, call: number): boolean {
@@ -149,12 +151,6 @@ function* onwards(size: number, last: number): Generator<number> {
   for (let call = 0; call <= last; call += 1) yield call;
 }
 
-/**
- * Which of the recorded calls are identical. A call is read, to make its digest, no sooner than that is asked for: when
- * a live call has its topic, and none of those read so far is the answer. As they are read in recorded order, what is
- * said of the k-th identical call holds however many were not read yet. No payload and no text is kept.
- */
-
 /** What a request is found by. */
 type CallKey = Pick<RequestKey, 'method' | 'target' | 'digest'>;
 
@@ -171,7 +167,7 @@ export type CallTable = {
 /** Keys are numbered from 0; -1 stands for none, also of calls. */
 type CallIndex = {
   keyNumber(key: CallKey): number;
-  /** The key of a call that was read; -1 for one that was not, and so was given to nobody. */
+  /** The key of a call that was read; -1 for one that was not read, and so has answered nobody. */
   keyOf(call: number): number;
   firstOf(key: number): number;
   /** The identical call that comes next, from any call that was read. */
@@ -182,6 +178,11 @@ type CallIndex = {
   sizeOf(topic: number): number;
 };
 
+/**
+ * Indexes identical recorded calls. A call is read, to make its digest, only when a live call has its topic and no call read
+ * so far is the answer. Calls are read in recorded order, so the order of identical calls is certain however many were not
+ * read yet. No payload and no text is kept.
+ */
 function indexCalls(calls: CallTable): CallIndex {
   const { size, topics, topicOf } = calls;
   const keys = createDigestTable();

@@ -21,7 +21,7 @@ import type { Repeat } from './repeat.ts';
 
 /** `call`: the recorded call that the request equals; null where there is none, or none was looked for. */
 type Decision =
-  /** What the server sent for the call is sent again. `isRepeat`: this client was given the call before. */
+  /** What the server sent for the call is sent again. `isRepeat`: the call has answered this client before. */
   | { kind: 'play'; call: number; isRepeat: boolean }
   /** Any server of the recording's era answers so. `json`: the text of the answer's member. */
   | { kind: 'answer'; call: number | null; member: 'result' | 'error'; json: string }
@@ -37,7 +37,7 @@ export type Matching = {
   unplayed(): number[];
 };
 
-/** Requests that change nothing which a recording would know of: a client that sends them gets its way. */
+/** Requests without an effect that a recording could show: any client may send them. */
 const HARMLESS = new Set(['ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe']);
 
 /** Methods that 2026-07-28 no longer has. */
@@ -86,13 +86,13 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   function decideCall(request: RequestMessage, { call, isRepeat }: Hit): Decision {
     const place = script.placeOf(call);
     if (script.isDoubtful(call)) return refuse(doubtfulRefusal(request, recording, place), call, false);
-    // In this order: who took a call back stands in the store.
+    // In this order, because `mayStayOpen` reads the store.
     if (script.isAnswered(call) || mayStayOpen(request, call)) return { kind: 'play', call, isRepeat };
     const refusal = () => refuse(unansweredRefusal(request, recording, place), call, false);
     return withoutRecording(request, call) ?? refusal();
   }
 
-  /** A subscription does, and a call that its client took back. */
+  /** A subscription may, and so may a call that its client took back. */
   function mayStayOpen({ canonical }: RequestMessage, call: number): boolean {
     return canonical === 'subscriptions/listen' || recording.wasCancelled(script.placeOf(call));
   }
@@ -106,7 +106,7 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     return canonical === 'server/discover' ? methodNotFound(call) : null;
   }
 
-  /** A revision that the recorded server was not spoken to in: its answers would not be in it. */
+  /** A revision in which nobody asked the recorded server: its answers are not in it. */
   function isForeignVersion({ details: { isModern, protocolVersion } }: RequestMessage): boolean {
     return (
       isModern && protocolVersion !== session.protocolVersion && protocolVersion !== FIRST_MODERN_VERSION

@@ -37,7 +37,7 @@ export type NearCall = {
 
 export type MissExplanation = CallTopic & {
   reason: MissReason;
-  /** Of what the sentence of the reason is about: how often it was recorded. */
+  /** How often the subject of the reason was recorded. */
   recorded: number;
   isMethodKnown: boolean;
   /** The canonical text of what counts of the live params. */
@@ -56,7 +56,7 @@ export type MissExplanation = CallTopic & {
 /** The key of the recorded call at a place, made anew from its payload; null where that cannot be read any more. */
 type KeyAt = (place: Place) => RequestKey | null;
 
-/** The recording, as far as a miss has to look into it. */
+/** The parts of a recording that explain a miss. */
 export type MissContext = {
   methods: readonly string[];
   keyAt: KeyAt;
@@ -67,7 +67,7 @@ export type MissContext = {
 
 const MAX_COMPARED = 200;
 
-/** After so many comparisons the next few calls have to do: nobody reads that many misses, and all wait for them. */
+/** After so many comparisons a few calls per miss have to do: nobody reads that many misses, and every client waits. */
 const ENOUGH_COMPARED = 20_000;
 
 const FEW_COMPARED = 10;
@@ -76,7 +76,7 @@ const MAX_NEAR = 3;
 
 const MAX_DIFFERENCES = 1000;
 
-/** So much text is compared, of both sides together. */
+/** How much text is compared, of both sides together. */
 const MAX_COMPARED_BYTES = 16 * 1024 * 1024;
 
 const NOTHING_NEAR = { near: [], compared: 0, isCut: false };
@@ -171,12 +171,10 @@ function byNearness(a: NearCall, b: NearCall): number {
   );
 }
 
-/** The options that make differences not count, as one would type them in a shell. */
-
 /** Steps into params; null stands for every element of an array. */
 export type Path = readonly (string | number | null)[];
 
-/** One `--ignore` or `--ignore-tool` per difference; null where what differs is the target, which always counts. */
+/** One `--ignore` or `--ignore-tool` per difference, as typed in a shell; null where the target differs, which always counts. */
 function ignoreOptions(asked: CallTopic, differences: readonly Difference[]): string[] | null {
   const paths = withoutInner(differences.map(pathToIgnore));
   return paths.some(([first]) => first === undefined || first === targetParam(asked.method))
@@ -184,12 +182,12 @@ function ignoreOptions(asked: CallTopic, differences: readonly Difference[]): st
     : paths.map((path) => ignoreOption(asked, path));
 }
 
-/** What has to be ignored so that a difference does not count: where an array has grown or shrunk, the whole array. */
+/** The path to ignore for a difference: the whole array where it has grown or shrunk. */
 export function pathToIgnore({ change, path }: Difference): Path {
   return change !== 'changed' && typeof path.at(-1) === 'number' ? path.slice(0, -1) : path;
 }
 
-/** Each path once, and none that leads into what another one leaves out. */
+/** Each path once, without those inside another path. */
 function withoutInner(paths: readonly Path[]): Path[] {
   const kept: Path[] = [];
   for (const path of paths.toSorted((a, b) => a.length - b.length)) {
@@ -201,7 +199,7 @@ function withoutInner(paths: readonly Path[]): Path[] {
 
 export function ignoreOption({ method, target }: CallTopic, path: Path): string {
   const isOfTool = method === 'tools/call' && path[0] === 'arguments';
-  // A name with `:$` in it could not be told from the path.
+  // A name with `:$` in it could not be separated from the path.
   if (isOfTool && target !== null && target !== '' && !target.includes(':$'))
     return `--ignore-tool ${shellQuoted(`${target}:${jsonPathText(path.slice(1))}`)}`;
   return `--ignore ${shellQuoted(jsonPathText(path))}`;

@@ -1,8 +1,8 @@
 /**
- * What is answered when a request comes more often than it was recorded.
+ * Says what answers a request that comes more often than it was recorded.
  *
- * Requests whose number says nothing repeat their last answer whatever `--repeat` says, as clients send them when they
- * connect, when a cache ran out (`ttlMs`), or until something is over:
+ * Some requests repeat their last answer whatever `--repeat` says, because their number means nothing: clients send them
+ * when they connect, when a cache ran out (`ttlMs`), or until something is over:
  *
  * | method                                             | why                                                    |
  * |----------------------------------------------------|--------------------------------------------------------|
@@ -14,9 +14,10 @@
  * | `tasks/get`, `tasks/result`                        | polled; the last status is the final one               |
  * | `notifications/…` with an id                       | malformed, and nothing hangs on the answer             |
  *
- * Where more than one answer was recorded, they are still given in their order first. What the server said besides the
- * answer of such a request is said once: it may be what makes the client ask again.
+ * Several recorded answers still come in their order first. What else the server sent for such a request is sent once
+ * only: it may be what makes the client ask again.
  */
+
 import type { Step } from '../recording/script.ts';
 
 /** `error`: a miss; `last`: the last answer again; `cycle`: all answers again, from the first. */

@@ -1,7 +1,7 @@
 /**
- * Which arguments are volatile, told from two recordings of one scenario: calls of the same method and target that are
- * equal in both are set aside, the others are paired by likeness, and what differs in the pairs is suggested to be
- * ignored. A suggestion counts in how many pairs it differs; whether it is noise or meaning is for the user to say.
+ * Suggests which arguments to ignore, from two recordings of one scenario. Calls of the same method and target that are
+ * equal in both are set aside, the others are paired by similarity, and whatever differs in the pairs is suggested. A
+ * suggestion counts the pairs in which it differs; the user decides whether that is noise or meaning.
  */
 
 import { type Diff, diffOf } from '../../protocol/json/diff.ts';
@@ -10,7 +10,7 @@ import type { RequestKey } from './key.ts';
 import { ignoreOption, type Path, pathToIgnore } from './miss.ts';
 
 export type Suggestion = CallTopic & {
-  /** As one would type it. */
+  /** As typed in a shell. */
   option: string;
   /** In how many pairs of calls the path differs, and of how many of that method and target. */
   differing: number;
@@ -30,12 +30,12 @@ export type Suggestions = {
 /** Calls that share less than this are not the same call with other values. */
 const MIN_SIMILARITY = 0.3;
 
-/** With so many calls of the other recording each one is compared, in their order. */
+/** How many calls of the other recording each call is compared with, in their order. */
 const MAX_COMPARED = 32;
 
 const MAX_EXAMPLE_BYTES = 200;
 
-/** Of one method and target so many calls are compared, the first of each recording. */
+/** How many calls of one method and target are compared, from the first of each recording. */
 const MAX_CALLS = 5000;
 
 type Calls = { asked: CallTopic; first: RequestKey[]; second: RequestKey[] };
@@ -93,7 +93,7 @@ function takeEqual(
   return { first: firstOnly, second: secondOnly, count: first.length - firstOnly.length };
 }
 
-/** Each call of the first recording takes the likest of those that are left of the second. */
+/** Each call of the first recording takes the most similar of the calls that are left of the second. */
 function pair(
   first: readonly RequestKey[],
   second: readonly RequestKey[],

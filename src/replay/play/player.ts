@@ -1,9 +1,10 @@
 /**
- * The recorded server, for one live client: says what the recorded server said, with the client's own ids and tokens
- * (translate.ts), when it is due (timetable.ts). What the server asked is asked again (questions.ts). It owns no transport.
+ * Plays the recorded server for one live client: sends what the server sent, with the client's own ids and tokens
+ * (translate.ts), when it is due (timetable.ts), and asks the client what the server asked (questions.ts). It owns no
+ * transport.
  *
- * A call that the recorded client took back has no answer: it gets what was said for it until then, and stays open until
- * the live client takes it back too, or leaves.
+ * A call that the recorded client took back has no answer. It gets what was sent for it until then, and stays open until
+ * the live client takes it back, too, or leaves.
  */
 
 import type { Id } from '../../protocol/message/details.ts';
@@ -37,7 +38,7 @@ export type PlayerOptions = {
 export type RecordedReply = { steps: readonly Step[]; httpExchange: number | null };
 
 export type Player = {
-  /** Takes what a request says of its client, whoever answers it. */
+  /** Reads what a request says about its client, even if something else answers it. */
   learn(request: RequestMessage, json: Buffer): void;
   /** Plays what was recorded for a call of the script. `isRepeat`: not for the first time. */
   play(request: LiveRequest, call: number, isRepeat: boolean): RecordedReply;
@@ -104,12 +105,12 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
     if (cancel !== null) play.cancel = cancel;
   }
 
-  /** A recording that cannot be read is the caller's trouble, not the end of all clients. */
+  /** A recording that cannot be read is an error for its request, not the end of all clients. */
   function tryPerform(play: Play, step: Step): void {
     try {
       perform(play, step);
     } catch (error) {
-      // Its answer has gone already; what failed came behind it.
+      // Its answer was sent already; what failed came after it.
       if (play.isOver) return;
       const message = `tapedeck: the recording cannot be read: ${(error as Error).message}`;
       finish(play);

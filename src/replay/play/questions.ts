@@ -15,9 +15,9 @@ type OpenQuestion<T> = { asked: T | null; place: Place };
 
 /** `T`: for whom it is asked; null where no call depends on it. */
 type Questions<T> = {
-  /** Takes what a request says of its client. */
+  /** Reads what a request says about its client. */
   learn(request: RequestMessage, json: Buffer): void;
-  /** What the client would have to have declared to be asked this; null where it may be asked. */
+  /** The capability that the client must declare to be asked this, but has not; null where it may be asked. */
   lacking(recorded: Buffer): string | null;
   /** The recorded question with a fresh id. */
   ask(recorded: Buffer, place: Place, asked: T | null): Buffer;
@@ -86,7 +86,7 @@ export function createQuestions<T>(recording: Recording, onNotice: (notice: Noti
   };
 }
 
-/** Null where the answer is the recorded one, or nothing can be said about that. */
+/** Null where the answer is the recorded one, or cannot be compared. */
 function compareAnswer(recording: Recording, question: Place, answer: Answer): Notice | null {
   const at = recording.answerTo(question);
   const asked = messageAt(recording, question);
@@ -112,7 +112,7 @@ function messageAt({ load, read }: Recording, place: Place): Answer | null {
   }
 }
 
-/** What a request of 2026-07-28 would have to have declared to be given this result; null where it may have it. */
+/** The capability that a request of 2026-07-28 must declare to get this result, but does not; null where it may have it. */
 export function lackingForInput(recorded: Buffer, request: Buffer): string | null {
   if (sourceAt(recorded, ['result', 'resultType']) !== '"input_required"') return null;
   return lackingFor(valueAt(recorded, ['result', 'inputRequests']), declaredAt(request, CLIENT_CAPABILITIES));
@@ -132,15 +132,14 @@ function isSame(a: Place, b: Place): boolean {
   return a.seq === b.seq && a.n === b.n;
 }
 
-/**
- * What a client must have declared to be asked something (MCP specification 2025-11-25, client/sampling, elicitation,
- * roots; basic/utilities/tasks; 2026-07-28, basic/patterns/mrtr: nothing else may stand in `inputRequests`).
- */
-
 /** What a client declared: the member `capabilities` of its `initialize`, or of `_meta` in 2026-07-28. */
 type Capabilities = Readonly<Record<string, unknown>>;
 
-/** As a client would declare it, such as `elicitation.url`; null for what every client may be asked. */
+/**
+ * The capability that a client must declare to be asked this, such as `elicitation.url`; null for what every client may be
+ * asked (MCP specification 2025-11-25, client/sampling, elicitation, roots; basic/utilities/tasks; 2026-07-28,
+ * basic/patterns/mrtr: nothing else may stand in `inputRequests`).
+ */
 export function capabilityFor(method: string, params: unknown): string | null {
   const given = objectOf(params);
   if (method === 'roots/list') return 'roots';

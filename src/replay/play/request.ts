@@ -1,4 +1,4 @@
-/** A request of a live client on its way through the mock: what was asked, where the answer goes, and who is told of it. */
+/** Carries a request of a live client through the mock: what was asked, where the answer goes, and who watches. */
 
 import type { Place } from '../../protocol/message/correlate.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';

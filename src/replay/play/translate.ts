@@ -1,10 +1,10 @@
 /**
- * Recorded messages with what depends on the run put in its live form (MCP specification, basic/index;
+ * Puts live values into recorded messages wherever they depend on the run (MCP specification, basic/index;
  * basic/utilities/progress; 2026-07-28 basic/patterns/subscriptions):
  *
  * - the id of an answer: the id of the live request, as it was written;
- * - `progressToken`: the live request's; progress of another token than the recorded request's, or for a live request
- *   that has none, is left out, as it could be taken for another call's;
+ * - `progressToken`: the live request's. Progress for another token than the recorded request's is left out, and so is
+ *   all progress where the live request has no token: it could be taken for another call's;
  * - `subscriptionId`, and the `requestId` by which a server ends a subscription: the live id of `subscriptions/listen`.
  *
  * Everything else stays byte for byte what was recorded.

@@ -1,6 +1,6 @@
 /**
- * Numbers by index, of which most recordings have very many and few are not 0. They stand in small typed arrays, made
- * when something other than 0 is set in them: growing copies nothing, and a column without values takes no memory.
+ * Stores numbers by index, of which most recordings have very many and few that are not 0. Small typed arrays hold them,
+ * each made when its first number other than 0 is set: growing copies nothing, and an empty column takes no memory.
  */
 
 type Piece = Uint8Array | Uint32Array | Float64Array;
@@ -39,12 +39,12 @@ export function createColumn(Type: new (length: number) => Piece): NumberColumn 
 }
 
 /**
- * Numbers for digests: each distinct one gets the next, 0, 1, 2 … A Map of strings would do, at ten times the memory;
- * here a digest takes 24 to 32 bytes, whatever it stands for. Open addressing with linear probing; a digest's own
- * first bits say where to look, as those of a cryptographic hash are as good as any.
+ * Numbers distinct digests 0, 1, 2 … A Map of strings would do, at ten times the memory; here a digest takes 24 to 32
+ * bytes. Open addressing with linear probing: the first bits of a digest say where to look, because those of a
+ * cryptographic hash are evenly spread.
  */
 
-/** The first 128 bits of SHA-256: different things do not share them, not even on purpose. */
+/** The first 128 bits of SHA-256: different things never share them, not even on purpose. */
 export const DIGEST_BYTES = 16;
 
 const WORDS = DIGEST_BYTES / 4;
@@ -104,21 +104,21 @@ export function createDigestTable(): DigestTable {
   return { add, find: (digest) => (slots[slotOf(digest)] ?? 0) - 1, size: () => size };
 }
 
-/** How far a client has come among the identical calls of each key. It takes memory for the keys that it asked for. */
+/** Remembers how far a client has come among the identical calls of each key. Only keys that it asked for take memory. */
 
 export type Positions = {
   /** `isRepeat`: all calls of the key were reached before. */
   reach(key: number, call: number, isRepeat: boolean): void;
-  /** The call that was given last; -1 for none. */
+  /** The call that answered last; -1 for none. */
   reached(key: number): number;
-  /** Whether a call was given at any time. */
+  /** Whether a call has answered at any time. */
   hasReached(key: number, call: number): boolean;
-  /** Whether all calls of the key were given. */
+  /** Whether all calls of the key have answered. */
   isAround(key: number): boolean;
 };
 
 export function createPositions(): Positions {
-  /** The call plus one, doubled, and one more where all calls of the key were given. */
+  /** The call plus one, doubled, and one more where all calls of the key have answered. */
   const positions = createColumn(Uint32Array);
   const isAround = (key: number) => positions.at(key) % 2 === 1;
   const reached = (key: number) => (positions.at(key) >>> 1) - 1;

@@ -1,9 +1,9 @@
 /**
- * Several recordings as one: what was recorded in the first, then what was in the second, and so on. So a conversation that
- * was recorded in pieces is replayed whole (requests without a session id, of a client that says now this, now that of
- * itself; the runs of a suite). Each keeps its own script: nothing said in one belongs to a call of another.
+ * Joins several recordings, one after the other, so that a conversation that was recorded in pieces is replayed whole:
+ * requests without a session id whose client named itself differently, or the runs of a test suite. Each keeps its own
+ * script: no message of one belongs to a call of another.
  *
- * How the server speaks HTTP, and its revision, are those of the first.
+ * The server's revision and its way of speaking HTTP are those of the first recording.
  */
 
 import type { Place } from '../../protocol/message/correlate.ts';
@@ -12,7 +12,7 @@ import type { Origin, Recording } from './recording.ts';
 import type { Script, ScriptLine, Step } from './script.ts';
 import { createTopics } from './topics.ts';
 
-/** One of them. Its places, exchanges and calls come after those of the ones before it. */
+/** One recording. Its places, HTTP exchanges and calls come after those of the recordings before it. */
 type Part = { recording: Recording; seqs: number; httpExchanges: number; calls: number };
 
 /** A session that is being recorded grows while its parts are counted. */
@@ -107,7 +107,7 @@ function joinScripts(parts: readonly Part[]): Script {
   };
 }
 
-/** What is one topic in several of them is one topic. */
+/** A topic of several recordings is one topic. */
 function joinTopics(parts: readonly Part[]): Pick<Script, 'topics' | 'topicOf'> {
   const topics = createTopics();
   const topicOfCall = createColumn(Uint32Array);

@@ -1,4 +1,4 @@
-/** Recorded messages on their way to a live server: what a transport has to know of each. */
+/** Prepares recorded messages for a live server, with everything its transport has to know. */
 
 import { paramText } from '../../protocol/http/mirrored-headers.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
@@ -19,7 +19,7 @@ export function outgoingNotification(json: Buffer, method: string): Outgoing {
   return { ...NOTHING, json, kind: 'notification', method, version: versionIn(json) };
 }
 
-/** `id`: as it stands in `json`. `tools`: those known by now, for the arguments that HTTP headers repeat. */
+/** `id`: as it stands in `json`. `tools`: those listed so far, for the arguments that HTTP headers repeat. */
 export function outgoingRequest(
   json: Buffer,
   id: string,

@@ -1,4 +1,4 @@
-/** A recorded session, opened to be replayed: its script, and the bytes of its messages. */
+/** Opens a recorded session to be replayed: its script, and the bytes of its messages. */
 
 import { type ParamHeader, paramHeadersOf } from '../../protocol/http/mirrored-headers.ts';
 import { canonicalText } from '../../protocol/json/canonical.ts';
@@ -35,16 +35,16 @@ export type Recording = MessageLinks &
     lines(): Iterable<ScriptLine>;
     /** The JSON text of the message at this place, without the space around it. Throws `RangeError` where there is none. */
     load(place: Place): Buffer;
-    /** Such a text as a message; undefined where it is none. */
+    /** Parses such a text; undefined where it is no message. */
     read(json: Buffer): Message | undefined;
     httpExchange(number: number): HttpHead | undefined;
     /** Which arguments of a tool its clients repeat in HTTP headers; none where its schema was not recorded. */
     paramHeadersOf: ParamHeadersOf;
-    /** For people, who know the frames of a session by their numbers. */
+    /** Names the frame for people. */
     originOf(place: Place): Origin;
     /** Whether the message came as an event that had an id. */
     hadEventId(place: Place): boolean;
-    /** The event without a message that the message's stream began with, to give the client an id. */
+    /** The event without a message that began the message's stream, so that the client had an id. */
     primingBefore(step: Step): PrimingEvent | null;
   };
 
@@ -167,7 +167,7 @@ const BAD_REQUEST = 400;
 
 const BOM_BYTES = 3;
 
-/** The `n`th message of a frame: an element of a batch, or all of it. */
+/** One message of a frame by its number: an element of a batch, or all of it. */
 export function messageText(json: Buffer, n: number): Buffer {
   const start = skipSpace(json, json[0] === 0xef ? BOM_BYTES : 0);
   if (typeAt(json, start) !== 'array') {
@@ -183,18 +183,17 @@ export function messageText(json: Buffer, n: number): Buffer {
 }
 
 /**
- * What was redacted in the recording is redacted in what is compared with it, by the same rules. Placeholders tell which
- * secret they stand for if they were made with a key that is at hand: the store's own, or that of the store that a text
- * recording was exported from. The key is never exported, so elsewhere they tell no more than which rule found the
- * secret.
+ * Redacts live messages by the rules of the recording, so that they can be compared with it. A placeholder identifies its
+ * secret where its key is at hand: in the store itself, or in the store that a text recording was exported from. Keys are
+ * never exported, so elsewhere a placeholder only names the rule that found the secret.
  */
 
 type RecordingRedaction = {
-  /** Whether it can be told which secret each placeholder stands for. */
+  /** Whether each placeholder identifies its secret. */
   isExact: boolean;
   /** A message as it would have been recorded. What was recorded stays as it is. */
   redacted(json: Buffer): Buffer;
-  /** That, as far as two of them can be compared: without the secrets' digests where their key is not at hand. */
+  /** The same message for comparisons: without the digests of secrets where their key is not at hand. */
   comparable(redacted: Buffer): Buffer;
 };
 
@@ -230,7 +229,7 @@ function withoutDigests(json: Buffer): Buffer {
   return Buffer.from(json.toString('latin1').replaceAll(PLACEHOLDER, '$1]'), 'latin1');
 }
 
-/** Whether something in a recorded message was redacted, so that nobody should get it for the real thing. */
+/** Whether a recorded message holds a placeholder, so that no server must get it. */
 export function hasPlaceholder(json: Buffer): boolean {
   return json.includes(BEGINNING) && new RegExp(PLACEHOLDER).test(json.toString('latin1'));
 }
@@ -240,7 +239,7 @@ export function hasPlaceholder(json: Buffer): boolean {
 /** By name: the tool's canonical JSON. */
 export type Tools = Map<string, Buffer>;
 
-/** Takes the tools of one answer to `tools/list`; of a name that comes again the last one counts. */
+/** Takes the tools of one answer to `tools/list`. Of several tools with one name the last counts. */
 export function collectTools(tools: Tools, answer: Buffer): void {
   const list = memberAt(answer, ['result', 'tools']);
   if (list?.type !== 'array') return;
@@ -257,7 +256,7 @@ export function isReadOnly(tool: Buffer | undefined): boolean {
   return tool !== undefined && sourceAt(tool, ['annotations', 'readOnlyHint']) === 'true';
 }
 
-/** Which arguments of a tool its clients repeat in HTTP headers; none of a tool that was never listed. */
+/** Which arguments of a tool its clients repeat in HTTP headers; none for a tool that was never listed. */
 export function paramHeadersIn(tools: Tools, name: string): ParamHeader[] {
   const schema = sourceAt(tools.get(name) ?? NO_TOOL, ['inputSchema']);
   return schema === undefined ? [] : paramHeadersOf(JSON.parse(schema));

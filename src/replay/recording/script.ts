@@ -1,14 +1,14 @@
 /**
- * A recorded session as a script: for every call of the client, what the server then sent, in order. Only numbers are
- * kept, in columns, some forty bytes for a call and its answer; the bytes stay in the store until they are sent.
+ * Turns a recorded session into a script: for every call of the client, what the server then sent, in order. Columns hold
+ * numbers only, some forty bytes for a call and its answer. The bytes stay in the store until they are sent.
  *
- * Whose call a message of the server belongs to: an answer, progress, and what names a subscription or a task belong to
- * the call that they name; over HTTP what came on the stream of a call belongs to that call; anything else to the call
- * that was asked last and is still open. Where none is open, it follows the call that was answered last (its aftermath),
- * or comes before all calls (the prologue). Progress after the answer (of a task) is in that call's aftermath.
+ * Each message of the server belongs to one call. Answers, progress, and messages of a subscription or task belong to the
+ * call that they name. Over HTTP, a message on the stream of a call belongs to that call. Any other message belongs to the
+ * open call that was asked last. Where no call is open, it follows the call that was answered last (its aftermath), or
+ * comes before all calls (the prologue). Progress after the answer (of a task) is in that call's aftermath.
  *
- * Calls that had one id at one time are told apart by their HTTP exchanges; without these nobody knows which of them
- * an answer is for, so neither has one that could be given to somebody else.
+ * HTTP exchanges tell apart calls that had one id at one time. Without them nobody knows which call an answer is for, so
+ * all of them are doubtful, and none answers a client.
  */
 import type { Place } from '../../protocol/message/correlate.ts';
 import type { Direction } from '../../protocol/wire/frame.ts';
@@ -31,7 +31,7 @@ export type ScriptLine = {
   to: Place | null;
 };
 
-/** Something that the server sent. */
+/** One message that the server sent. */
 export type Step = {
   place: Place;
   kind: string;
@@ -43,7 +43,7 @@ export type Step = {
   waitsFor: readonly Place[];
 };
 
-/** A call is named by its index: the calls of the client in the order in which it asked them. */
+/** Calls are numbered from 0, in the order in which the client asked them. */
 export type Script = {
   /** How many calls there are. */
   size: number;
@@ -51,7 +51,7 @@ export type Script = {
   topicOf(call: number): number;
   placeOf(call: number): Place;
   httpExchangeOf(call: number): number | null;
-  /** What was sent for the call. It ends with the answer, if one came. */
+  /** What the server sent for the call. It ends with the answer, if one came. */
   stepsOf(call: number): Step[];
   isAnswered(call: number): boolean;
   /** Whether its answer may be that of another call with the same id. */
@@ -65,8 +65,8 @@ const NOTHING: readonly Place[] = [];
 const KINDS = ['request', 'notification', 'result', 'error', 'invalid'];
 
 /**
- * Columns of lines, which are what the server sent, and of calls. Lines are named by their index plus one, so that 0
- * says that there is none; so are exchanges.
+ * The columns of calls, and of lines, which are what the server sent. Lines are numbered from 1, and HTTP exchanges stand as
+ * their number plus one, so that 0 stands for none.
  */
 type ScriptColumns = ReturnType<typeof createScriptColumns>;
 
@@ -167,10 +167,9 @@ function httpExchangeFrom(numberPlusOne: number): number | null {
   return numberPlusOne === 0 ? null : numberPlusOne - 1;
 }
 
-/** Reads a recording once, from its beginning to its end, and tells what the server sent for which call (script.ts). */
-
 const LISTEN = 'subscriptions/listen';
 
+/** Reads the lines once, from the first to the last. */
 export function buildScript(lines: Iterable<ScriptLine>): Script {
   const builder = new Builder();
   for (const line of lines) builder.add(line);
@@ -182,7 +181,7 @@ class Builder {
   readonly #open = new OpenCalls();
   /** Lines of the server's requests without an answer so far, by place. */
   readonly #asked = new Map<number | string, number>();
-  /** Where the next line without a call goes: to the call that was answered last, or the prologue. */
+  /** Where the next line without a call goes: to the call that was answered last, or to the prologue. */
   #unowned: { call: number | null; last: number } = { call: null, last: 0 };
   /** Where late progress of a call went last. */
   #late = { call: -1, last: 0 };
@@ -246,7 +245,7 @@ class Builder {
     return line;
   }
 
-  /** A call that began a task goes on after its answer; of one that was taken back nobody hears any more. */
+  /** A call that began a task goes on after its answer; a call that was taken back does not. */
   #addLateProgress(said: ScriptLine, to: Place): void {
     const call = this.#callAt(to);
     if (call < 0 || this.#columns.call.answer.at(call) === 0) return;
@@ -255,7 +254,7 @@ class Builder {
     else this.#appendAfter(call, line);
   }
 
-  /** Behind all that followed the call so far, which others have followed since. */
+  /** Appends to the aftermath of a call that other calls have followed since. */
   #appendAfter(call: number, line: number): void {
     const { next } = this.#columns.line;
     let last = this.#late.call === call ? this.#late.last : this.#columns.call.firstAfter.at(call);
@@ -267,7 +266,7 @@ class Builder {
     this.#late = { call, last: line };
   }
 
-  /** Calls stand in the order of their places. Below zero where there is none. */
+  /** Finds a call by its place, in whose order calls stand. Below zero where there is none. */
   #callAt(place: Place): number {
     const { seq, n } = this.#columns.call;
     let low = 0;
@@ -317,15 +316,14 @@ class Builder {
   }
 }
 
-/** The calls of a recording that were asked and not answered yet, while it is read from its beginning to its end. */
-
+/** A call that is not answered yet, while the recording is read. */
 type OpenCall = {
   call: number;
   place: Place;
   /** With its type; null where it has none. */
   id: string | null;
   httpExchange: number | null;
-  /** What names no subscription does not belong to it: it is long-lived by nature. */
+  /** A subscription is long-lived, so messages that do not name it do not belong to it. */
   isListen: boolean;
   /** Another one had its id at the same time. */
   isShared: boolean;

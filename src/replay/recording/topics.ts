@@ -5,8 +5,8 @@ import { createColumn, createDigestTable, DIGEST_BYTES } from './columns.ts';
 export type CallTopic = { method: string; target: string | null };
 
 /**
- * What requests are about: a method and a target (a tool, a prompt, a resource). Each such pair has a number, told from
- * the recording's index without reading a request, so that a live request is compared with those of its own topic only.
+ * Numbers what requests are about: a method and a target (a tool, a prompt, a resource). The numbers come from the
+ * recording's index, without reading a request, so that a live request is compared with those of its own topic only.
  */
 
 /** Topics are numbered from 0. */
@@ -20,7 +20,7 @@ export type Topics = {
   methods: readonly string[];
 };
 
-/** So many names are looked up without a digest. Recordings have a few topics, or else one for nearly each call. */
+/** How many names are looked up without a digest. Recordings have either few topics, or one for nearly every call. */
 const MAX_KNOWN = 4096;
 
 const REPLACED = '\ufffd';

@@ -1,6 +1,6 @@
 /**
- * The answers to a batch, which go together as one array (JSON-RPC 2.0, section 6; MCP has batches in 2025-03-26 only, but
- * servers of other revisions of that era take them). What else is said for its requests goes by itself, at once.
+ * Collects the answers to a batch, which leave together as one array (JSON-RPC 2.0, section 6). MCP has batches in
+ * 2025-03-26 only, but servers of other revisions of that era accept them. Other messages leave alone, at once.
  */
 
 import type { Asker, Send } from '../play/request.ts';

@@ -1,4 +1,4 @@
-/** The mock server over HTTP: one recording, whatever its own transport was, for any number of clients. */
+/** Serves a recording over HTTP, whatever its own transport was, to any number of clients. */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -29,10 +29,10 @@ type HttpMockOptions = {
 };
 
 export type HttpMock = {
-  /** What a client is to be pointed at. */
+  /** The URL for the client's config. */
   url: URL;
   address: AddressInfo;
-  /** Accepts nothing new, lets calls be answered for so long, then cuts them. Settles when all is closed. */
+  /** Accepts nothing new, waits for answers for `graceMs` milliseconds, then cuts them off. Settles when all is closed. */
   stop(graceMs?: number): Promise<void>;
 };
 
@@ -62,14 +62,14 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
     ? createSseEndpoint(recording, mock, profile)
     : createStreamableEndpoint(recording, mock, profile);
   const checkAccess = createAccessCheck({ listenHost: listen.host, allowHosts, allowOrigins });
-  // An idle connection costs nothing, and one that is closed when its client uses it again a failed test.
+  // An idle connection costs nothing. Closing one just before its client uses it again costs a failed test.
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requestTimeout: 0, keepAliveTimeout: 0 });
   let isStopping = false;
   const onClose = () => {
     if (isStopping) setImmediate(() => server.closeIdleConnections());
   };
   server.on('request', (request, response) => {
-    // A client may leave at any moment; its answer then goes nowhere.
+    // A client may leave at any moment; its answer is dropped then.
     response.on('error', ignore);
     request.on('error', ignore);
     response.on('close', onClose);

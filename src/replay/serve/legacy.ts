@@ -1,4 +1,4 @@
-/** Streamable HTTP of the revisions 2025-03-26 to 2025-11-25, as the official SDKs' servers speak it. */
+/** Speaks Streamable HTTP of the revisions 2025-03-26 to 2025-11-25, as the official SDKs' servers do. */
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -28,7 +28,7 @@ type LegacyMock = {
   post(post: Post): void;
   get(request: IncomingMessage, response: ServerResponse): void;
   delete(request: IncomingMessage, response: ServerResponse): void;
-  /** Ends the streams that would else stay open. */
+  /** Ends the streams that would stay open otherwise. */
   endStreams(): void;
 };
 
@@ -36,12 +36,12 @@ type Session = {
   id: string | null;
   player: MockClient;
   streams: SseStreams;
-  /** For what belongs to no call. */
+  /** Carries what belongs to no call. */
   unasked: SseStream;
   sendUnasked: Send;
 };
 
-/** A legacy error travels in an answer of status 200. */
+/** A legacy JSON-RPC error has the HTTP status 200. */
 const OK = 200;
 
 const CONFLICT = 409;
@@ -169,10 +169,10 @@ function isInitialize(message: Post['messages'][number]): message is RequestMess
   return message.kind === 'request' && message.canonical === 'initialize';
 }
 
-/** What no header can be. */
+/** Stands for a missing header: no header can hold it. */
 const NONE = '\n';
 
-/** Who asks a server that hands out no session ids: as much as can be known. */
+/** Names the client of a server without session ids, as well as its headers can. */
 function callerOf({ headers }: IncomingMessage): string {
   return `${headers.authorization ?? NONE}\n${headers['user-agent'] ?? NONE}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Streamable HTTP of the revision 2026-07-28: POST only, no session ids, and closing the connection cancels what was asked
- * on it. A client is told by its name and its credentials; `server/discover` begins anew.
+ * Speaks Streamable HTTP of the revision 2026-07-28: POST only, no session ids, and closing the connection cancels its
+ * requests. Name and credentials tell clients apart; `server/discover` begins a new one.
  * Specification: 2026-07-28, basic/transports/streamable-http.
  */
 
@@ -19,7 +19,7 @@ import type { HttpProfile } from './profile.ts';
 import { createSseStreams, type SseStreams } from './stream.ts';
 
 type ModernMock = {
-  /** Whether it is this era's: by its body first, else by its header. */
+  /** Whether the POST is of this era: its body says so, or else its header. */
   isOwn(post: Post): boolean;
   post(post: Post): void;
   endStreams(): void;
@@ -60,7 +60,7 @@ export function createModernMock(recording: Recording, mock: Mock, profile: Http
 
   function play(post: Post, message: RequestMessage): void {
     const { player, streams } = clientOf(post, message);
-    // In this era a server says nothing by itself.
+    // In this era a server sends nothing without a request.
     const sendUnasked = () => {};
     const reply = playPost(post, player, {
       recording,
@@ -116,7 +116,7 @@ function findProblem(
   return findMismatch(headers, message, messageText(body, 0), paramHeadersOf);
 }
 
-/** A client of another era is told which revisions there are: by the answer itself. */
+/** Null for a client of another era: the answer itself names the revisions that there are. */
 function findMissingMeta(headers: IncomingHttpHeaders, { kind }: ClientMessage): HttpRefusal | null {
   if (kind === 'notification' || !namesModern(headers)) return null;
   const message = `Invalid params: the request names a protocol version in its header, but not in _meta["${VERSION_KEY}"]`;

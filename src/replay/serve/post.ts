@@ -1,4 +1,5 @@
-/** A POST with messages in it: read, checked, and given to the client's player. */
+/** Reads and checks a POST with messages in it, passes them to the client's mock, and answers as recorded. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EVENTS_TYPE, JSON_TYPE, mediaType } from '../../protocol/http/headers.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
@@ -82,7 +83,7 @@ type Answering = Pick<
   'recording' | 'sessionId' | 'streams' | 'sendUnasked' | 'statusOf'
 > & { profile: HttpProfile };
 
-/** Plays all messages of the POST. Gives the reply to its requests; null where it has none. */
+/** Plays all messages of the POST. Returns the reply to its requests; null where it has none. */
 export function playPost(
   { request, response, body, messages, isBatch }: Post,
   client: MockClient,
@@ -96,7 +97,7 @@ export function playPost(
     return null;
   }
   const accepted = acceptedForms(request.headers);
-  // Written out: to spread an object is slow, and this is done for every request.
+  // Written out, because spreading an object is slow, and this runs for every request.
   const answer = {
     recording,
     response,
@@ -113,7 +114,7 @@ export function playPost(
   return reply;
 }
 
-/** Gives the client all messages of a body. Returns what was recorded for the requests among them. */
+/** Passes all messages of a body to the client. Returns what was recorded for the requests among them. */
 export function receiveAll(
   client: MockClient,
   body: Buffer,
@@ -130,21 +131,21 @@ export function receiveAll(
 }
 
 /**
- * The answer to one POST with requests in it, in the form in which its recorded counterpart came: JSON or an event stream.
- * A stream also where something precedes the answer; the other form where the client takes no other.
+ * Answers one POST with requests in it, in the form of its recorded counterpart: JSON or an event stream. It is a stream
+ * also where something precedes the answer. A client that accepts one form only gets that one.
  */
 
 type HttpReplyOptions = {
   recording: Recording;
   response: ServerResponse;
   accepted: AcceptedForms;
-  /** How many requests it is to answer. */
+  /** How many requests it answers. */
   requests: number;
   isBatch: boolean;
-  /** To be sent as a header. */
+  /** Sent as a header. */
   sessionId: string | null;
   streams: SseStreams;
-  /** Takes what cannot go before the answer, or did not when it was recorded. */
+  /** Takes messages that cannot come before the answer, or did not when they were recorded. */
   sendUnasked: Send;
   /** The status of an error that was never recorded over HTTP. */
   statusOf: (answer: Buffer) => number;
@@ -167,7 +168,7 @@ const MAX_TOGETHER_BYTES = 64 * 1024;
 class HttpReply implements Required<Asker> {
   readonly #options: HttpReplyOptions;
   readonly #planned: Step[] = [];
-  /** The exchanges that the recorded calls were asked on. */
+  /** The HTTP exchanges that the recorded requests came on. */
   readonly #asked: number[] = [];
   readonly #answers: ReplyMessage[] = [];
   #queue: ReplyMessage[] = [];
@@ -190,8 +191,8 @@ class HttpReply implements Required<Asker> {
   };
 
   /**
-   * A stream that had nothing but this stays open, as the official servers leave it: at its end a client would come back
-   * for the answer.
+   * The stream of a single request stays open, as the official servers leave it: at its end a client would come back for
+   * the answer.
    */
   withdraw(): void {
     if (this.#options.requests > 1) this.#settle();
@@ -210,7 +211,7 @@ class HttpReply implements Required<Asker> {
     for (const sent of queue) this.#pass(sent);
   }
 
-  /** Nobody waits for it any more. */
+  /** Ends the reply, because nobody waits for it any more. */
   end(): void {
     this.#stream?.end();
   }
@@ -272,7 +273,7 @@ class HttpReply implements Required<Asker> {
     else this.#stream.end();
   }
 
-  /** Whether the server had ended the call's own stream before: its client was to come back for the rest. */
+  /** Whether the server had ended the call's own stream before, so that its client came back for the rest. */
   #cameOnResumed({ httpExchange, place }: Step): boolean {
     const { recording } = this.#options;
     if (httpExchange === null || this.#asked.includes(httpExchange) || !recording.hadEventId(place))
@@ -296,12 +297,12 @@ class HttpReply implements Required<Asker> {
       : this.#asRecorded(first);
     headers.push('Content-Length', String(body.length));
     response.writeHead(isBatch ? OK : this.#statusFor(first), headers);
-    // Node writes a text together with the head. As Latin-1 every byte is a character, and stays that byte.
+    // Node writes a text together with the head. In Latin-1 every byte is a character and stays that byte.
     if (body.length > MAX_TOGETHER_BYTES) response.end(body);
     else response.end(body.toString('latin1'), 'latin1');
   }
 
-  /** A refusal names no request where the recorded one named none. */
+  /** An error names no request where the recorded one named none. */
   #asRecorded({ json, step }: ReplyMessage): Buffer {
     if (step === null || step.httpExchange === null || step.kind !== 'error') return json;
     const recorded = this.#options.recording.load(step.place);

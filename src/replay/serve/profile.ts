@@ -1,4 +1,4 @@
-/** What a recording tells about how its server spoke HTTP. For a stdio recording: what a server like it would do. */
+/** Reads from a recording how its server spoke HTTP. For a stdio recording: what a server like it would do. */
 
 import { EVENTS_TYPE, fieldOf } from '../../protocol/http/headers.ts';
 import type { HttpHead } from '../../store/read/http.ts';
@@ -7,7 +7,7 @@ import type { Recording } from '../recording/recording.ts';
 import type { Step } from '../recording/script.ts';
 
 export type HttpProfile = {
-  /** Where clients reach it, without a query. */
+  /** The path where clients reach it, without a query. */
   path: string;
   /** Legacy HTTP+SSE. */
   isSse: boolean;
@@ -17,7 +17,7 @@ export type HttpProfile = {
   hasSessions: boolean;
   /** Its server answered GET with 405. */
   refusesStreams: boolean;
-  /** Exchanges that gave the stream for what belongs to no call, took a message without an answer, ended a session. */
+  /** HTTP exchanges that opened the stream of unasked messages, accepted a message without an answer, ended a session. */
   stream: HttpHead | undefined;
   accepted: HttpHead | undefined;
   deleted: HttpHead | undefined;
@@ -29,7 +29,7 @@ const DEFAULT_PATH = '/mcp';
 
 const DEFAULT_POST_TARGET = '/messages';
 
-/** A client does everything once soon after the handshake. */
+/** Clients do each of these soon after the handshake. */
 const SEARCHED_EXCHANGES = 1000;
 
 const OK = 200;
@@ -64,11 +64,11 @@ export function cameAsStream(row: HttpHead | undefined): boolean {
   return recordedType(row) === EVENTS_TYPE;
 }
 
-/** Whether a message came on the stream for what belongs to no call, even if it was said during one. */
+/** Whether a message came on the stream of unasked messages, even if it came during a call. */
 export function cameUnasked({ httpExchange }: Recording, step: Step): boolean {
   if (step.httpExchange === null || step.isAnswer) return false;
   const row = httpExchange(step.httpExchange);
-  // A stream that was resumed brings what belongs to a call.
+  // A resumed stream carries what belongs to a call.
   return row?.method === 'GET' && fieldOf(row.requestHeaders(), 'last-event-id') === undefined;
 }
 

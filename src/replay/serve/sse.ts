@@ -1,5 +1,5 @@
 /**
- * Legacy HTTP+SSE: one stream for all that the server says, and a URL to post to, which the stream's first event names.
+ * Speaks legacy HTTP+SSE: one stream carries all that the server sends, and its first event names the URL to post to.
  * Specification: 2024-11-05, basic/transports, "HTTP with SSE".
  */
 
@@ -17,7 +17,7 @@ import type { HttpProfile } from './profile.ts';
 import { createSseStreams } from './stream.ts';
 
 type SseMock = {
-  /** Where messages are posted to, without the query. */
+  /** The path that messages are posted to, without the query. */
   postPath: string;
   get(request: IncomingMessage, response: ServerResponse): void;
   post(post: Post): void;

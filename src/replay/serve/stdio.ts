@@ -1,6 +1,6 @@
 /**
- * The mock server over stdio: lines in, lines out, one client. What is no message gets the error that JSON-RPC has for it
- * (2.0, sections 4 to 6), and is told: the official SDKs drop it without a word, which helps nobody who tests a client.
+ * Serves one client over stdio: lines in, lines out. A line that is no message gets the error of JSON-RPC 2.0 (sections 4
+ * to 6) and a notice. The official SDKs drop such a line silently, which does not help a client's tests.
  */
 
 import { copyBytes } from '../../protocol/json/edit.ts';
@@ -21,12 +21,12 @@ type StdioMock = {
   end(): void;
 };
 
-/** A longer line than any client's is not read. */
+/** Longer than any client's line; longer lines are not read. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024;
 
 const UNREADABLE = new Set<InvalidMessage['reason']>(['not-json', 'truncated']);
 
-/** What one piece of input is answered with is written together, up to about so many bytes. */
+/** Answers to one piece of input are written together, up to about so many bytes. */
 const MOST_TOGETHER_BYTES = 64 * 1024;
 
 export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): StdioMock {
@@ -89,7 +89,7 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
     refuse(frame, problem, code, idText, wantsAnswer(message) ? asker : null);
   }
 
-  /** `asker`: who gets an error; null for nobody. */
+  /** `asker`: takes the error; null where nobody waits for one. */
   function refuse(frame: Frame, problem: string, code: number, id: string, asker: Asker | null): void {
     mock.noticeMalformed(frame.payload, frame.size, problem);
     const kind = code === PARSE_ERROR ? 'Parse error' : 'Invalid Request';
@@ -104,7 +104,7 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
   };
 }
 
-/** Malformed answers get none: nobody waits for it. */
+/** A malformed answer gets none, because nobody waits for it. */
 function wantsAnswer(message: Message): boolean {
   return message.kind === 'request' || (message.kind === 'invalid' && !message.isAnswer);
 }

@@ -1,27 +1,27 @@
 /**
- * Event streams of one client, and what they sent, so that a client that lost one can go on with it
- * (MCP specification 2025-11-25, basic/transports, "Resumability and Redelivery"). A stream is a thing of its own: a
- * response is attached to it, and another one after that is lost. Kept are the latest events that have ids, bounded.
+ * Keeps the event streams of one client, so that a client that lost a stream can resume it (MCP specification 2025-11-25,
+ * basic/transports, "Resumability and Redelivery"). A stream outlives its response: another one is attached after a loss.
+ * The latest events with ids are kept, within bounds.
  */
 import type { ServerResponse } from 'node:http';
 
 export type SseStream = {
-  /** Sends here from now on; ends what was attached before. The head must have been sent. */
+  /** Sends to this response from now on, and ends the one before. Its head must have been sent. */
   attach(response: ServerResponse): void;
   send(json: Buffer, hasId: boolean): void;
-  /** An event without a message, to give the client an id to resume from. */
+  /** Sends an event without a message, whose id the client can resume from. */
   prime(retry: string | null): void;
-  /** Ends what is attached: more comes for who resumes. Does nothing where nobody could, as no event had an id yet. */
+  /** Ends the response; the client resumes for the rest. Does nothing where no event had an id yet, so that no client could. */
   pause(): void;
-  /** Nothing more comes. */
+  /** Ends the stream: nothing more comes. */
   end(): void;
   isAttached(): boolean;
 };
 
 export type SseStreams = {
-  /** `waits`: what is sent while nothing is attached waits for the next response. */
+  /** `waits`: messages wait for the next response while none is attached. */
   open(options: { waits: boolean }): SseStream;
-  /** The stream that sent this event, at that event; undefined where nobody knows what came after it. */
+  /** The stream that sent this event, from there on; undefined where later events were forgotten. */
   resumeAt(eventId: string): { attach(response: ServerResponse): void } | undefined;
   endAll(): void;
 };
@@ -95,7 +95,7 @@ function isPosition(position: number, { lostUpTo, position: last }: Stream): boo
 
 class Stream implements SseStream {
   readonly name: string;
-  /** Of its last event that has an id. */
+  /** The number of the last event with an id. */
   position = 0;
   lostUpTo = 0;
   isOver = false;
@@ -186,7 +186,7 @@ class Stream implements SseStream {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** A message that stands on several lines takes as many fields. */
+/** A message of several lines takes as many `data` fields. */
 function dataLines(json: Buffer): Buffer[] {
   if (!json.includes(0x0a) && !json.includes(0x0d)) return [DATA, json];
   const lines = json.toString('latin1').split(/\r\n|\r|\n/);
