@@ -2,17 +2,21 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ACTS } from './support/acts.ts';
 import { PAGES, shownCommands } from './support/documents.ts';
 import { fill, openStage, perform } from './support/stage.ts';
 
 let template = '';
 beforeAll(() => {
+  vi.stubEnv('TZ', 'UTC');
   template = mkdtempSync(join(tmpdir(), 'tapedeck-shown-'));
   fill(template);
 });
-afterAll(() => rmSync(template, { recursive: true, force: true }));
+afterAll(() => {
+  vi.unstubAllEnvs();
+  rmSync(template, { recursive: true, force: true });
+});
 
 /** What no two runs have alike, for commands that talk to something live. Widths of columns follow it. */
 const PASSING: readonly [what: RegExp, name: string][] = [

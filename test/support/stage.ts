@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { BIN, fixture, ROOT, start, tapedeck, tempFolder, until } from './tapedeck.ts';
+import { BIN, fixture, ROOT, start, tapedeck, tapedeckInProcess, tempFolder, until } from './tapedeck.ts';
 
 export type Stage = {
   home: string;
@@ -135,14 +135,19 @@ export function fill(home: string): void {
   });
 }
 
+/** Commands for which a process of their own makes no difference. (A session is open while its importer's process runs.) */
+const READING = /^tapedeck (?:list|show|search|stats|diff|export|reindex|config) [^|<]*$/;
+
 /** What the command line prints, stdout before stderr, as the documents would show it. */
 export async function perform(stage: Stage, command: string, act: Act): Promise<string> {
   await act.before?.(stage);
   const cwd = join(stage.home, act.folder ?? CLONE);
-  const run = start('sh', ['-c', completing(command) ?? `exec ${command}`], {
-    cwd,
-    env: stage.env,
-  });
+  const { env } = stage;
+  if (READING.test(`${command} `)) {
+    const { stdout, stderr } = await tapedeckInProcess(wordsOf(command), { env, cwd });
+    return asShown(stage, stdout.toString() + stderr);
+  }
+  const run = start('sh', ['-c', completing(command) ?? `exec ${command}`], { cwd, env });
   for (const message of act.stdin ?? []) {
     run.child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
     if (!('id' in message && 'method' in message)) continue;
@@ -156,6 +161,12 @@ export async function perform(stage: Stage, command: string, act: Act): Promise<
   } else run.child.stdin.end();
   const { stdout, stderr } = await run.ended;
   return asShown(stage, (act.stdin === undefined ? stdout.toString() : '') + stderr);
+}
+
+/** The arguments, as a shell takes them apart. */
+function wordsOf(command: string): string[] {
+  const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+  return words.slice(1);
 }
 
 /** A shell's completion is asked for by the option that its script uses, and set out as the shell would. */
