@@ -7,7 +7,6 @@ import { TapedeckError } from '../errors.ts';
 import { tapeAsFile, tapeAsSession, tapeBehindFile, tapeBehindSession } from '../export/tape.ts';
 import { PLAIN_PROFILE, type RedactionProfile } from '../protocol/redact/profile.ts';
 import { commandLine } from '../protocol/text.ts';
-import type { Frame } from '../protocol/wire/frame.ts';
 import type { BlockForm } from '../replay/live/episode.ts';
 import type { Live } from '../replay/live/live.ts';
 import {
@@ -27,9 +26,8 @@ import { checkReplaceable } from '../store/file/replace-file.ts';
 import { findSession, type SessionRow, sessionDetails, stateOf } from '../store/read/sessions.ts';
 import type { Tape } from '../store/write/import.ts';
 import {
-  createLineRedactor,
+  createFrameRedactor,
   createStoreRedactor,
-  redactHttpFrame,
   redactionColumn,
   redactStart,
 } from '../store/write/redaction.ts';
@@ -198,8 +196,6 @@ function redacting(tape: Tape, profile: RedactionProfile | null, keyStore: Store
   if (profile === null) return tape;
   const { redactor, open } = createStoreRedactor(profile);
   open(keyStore);
-  const redactLine = createLineRedactor(redactor);
-  const redact = (frame: Frame) =>
-    frame.http === null ? redactLine(frame) : redactHttpFrame(frame, redactor);
+  const redact = createFrameRedactor(redactor);
   return { ...tape, add: ({ frames, exchanges }) => tape.add({ frames: frames.map(redact), exchanges }) };
 }

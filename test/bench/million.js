@@ -1,10 +1,12 @@
 // A large store as use would make it: many sessions of a few hundred frames, calls of many tools with texts of real words'
 // frequencies, progress, failures, a few calls without an answer. The same every time.
 
+import { CHANNELS } from '../../dist/protocol/wire/frame.js';
 import { openStore } from '../../dist/store/file/open.js';
-import { createIngest } from '../../dist/store/record/stdio-intake.js';
+import { createStdioFramer } from '../../dist/store/record/stdio-framer.js';
 import { createIndexer } from '../../dist/store/write/index.js';
-import { createSessionWriter } from '../../dist/store/write/rows.js';
+import { createPendingSession } from '../../dist/store/write/pending.js';
+import { createRowWriter, insertSession } from '../../dist/store/write/rows.js';
 
 export const NEWEST_NAME = 'newest';
 /** Stands in one text of ten thousand. */
@@ -38,9 +40,9 @@ export function fillStore(file, { messages, sessions, newest }) {
   return bytes;
 }
 
-function writeSession(store, s, name, ingest) {
-  const writer = createSessionWriter(store, sessionStart(s, name));
-  writer.write(ingest.frames(), ingest.firstSeq(), [], ingest.loss());
+function writeSession(store, s, name, pending) {
+  const writer = createRowWriter(store, null);
+  const key = insertSession(store, sessionStart(s, name));
   const end = {
     reason: 'client-closed',
     exitCode: 0,
@@ -48,20 +50,22 @@ function writeSession(store, s, name, ingest) {
     clientClosedAt: null,
     serverClosedAt: null,
   };
-  writer.end({ at: FIRST_AT + s * SESSION_US + 6e8, ...end }, ingest.loss());
-  createIndexer(store, writer.number).advance(Number.POSITIVE_INFINITY);
-  return ingest.frames().reduce((sum, frame) => sum + frame.size, 0);
+  pending.change({ end: { at: FIRST_AT + s * SESSION_US + 6e8, ...end } });
+  store.transaction(() => writer.write(key, pending))();
+  createIndexer(store, key.number).advance(Number.POSITIVE_INFINITY);
+  return pending.frames().reduce((sum, frame) => sum + frame.size, 0);
 }
 
 function framesOf(count, startedAt, random, words) {
-  const ingest = createIngest(1024 * 1024);
+  const pending = createPendingSession({ basis: 'stdio-process', transport: 'stdio' });
+  const framer = createStdioFramer(pending, 1024 * 1024, null);
   let said = 0;
   let at = startedAt;
   const say = (channel, message) => {
     if (said === count) return;
     said += 1;
     const bytes = Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
-    ingest.feed({ channel, at, bytes });
+    framer.feed({ kind: CHANNELS.indexOf(channel), owner: 0, at, bytes });
   };
   for (let id = 1; said < count; id += 1) {
     const tool = TOOLS[Math.floor(random() ** 2 * TOOLS.length)];
@@ -79,7 +83,7 @@ function framesOf(count, startedAt, random, words) {
     say('stdout', { id, ...answerOf(call, random, words) });
     at += 100;
   }
-  return ingest;
+  return pending;
 }
 
 function answerOf({ method }, random, words) {

@@ -7,8 +7,8 @@ import type { Channel, Frame, FramePart, HttpMark, LineEnd } from '../../src/pro
 import type { EndReason } from '../../src/store/file/columns.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { reindexSession } from '../../src/store/write/index.ts';
-import { createLiveSession } from '../../src/store/write/pending.ts';
-import { createHttpWriter, createSessionWriter, insertSession } from '../../src/store/write/rows.ts';
+import { createPendingSession } from '../../src/store/write/pending.ts';
+import { createRowWriter, insertSession } from '../../src/store/write/rows.ts';
 import { scale } from '../support/scale.ts';
 import { tempStore } from '../support/tapedeck.ts';
 import { contentOf, exportText, roundTrip } from '../support/text-recording.ts';
@@ -233,20 +233,15 @@ test('any stdio session goes through a text recording and comes back the same', 
       fc.record({ name, labels, command, loss, end, rests, frames: fc.array(stdioFrame, { maxLength: 12 }) }),
       async ({ frames, rests: unfinished, end: ended, loss: lost, ...start }) => {
         const store = openStore(tempStore());
-        const writer = createSessionWriter(store, {
-          ...START,
-          ...start,
-          basis: 'stdio-process',
-          transport: 'stdio',
-        });
-        writer.write(
-          frames,
-          1,
-          unfinished.map((rest) => ({ ...rest, part: 0 })),
-          lost,
-        );
-        if (ended !== null) writer.end(ended, lost);
-        reindexSession(store, writer.number);
+        const form = { basis: 'stdio-process', transport: 'stdio' } as const;
+        const key = insertSession(store, { ...START, ...start, ...form });
+        const writer = createRowWriter(store, null);
+        const pending = createPendingSession({ ...form, end: ended, loss: lost });
+        for (const frame of frames) pending.add(frame, false);
+        writer.write(key, pending);
+        for (const rest of unfinished)
+          writer.writeUnfinished(key.number, { ...rest, exchange: null, part: 0 });
+        reindexSession(store, key.number);
         await expectFixpoint(store);
       },
     ),
@@ -280,29 +275,35 @@ test('any HTTP session goes through a text recording and comes back the same', a
       }),
       async ({ frames, rests: unfinished, exchanges, end: ended, loss: lost, ...start }) => {
         const store = openStore(tempStore());
-        store.pragma('foreign_keys = OFF');
-        const writer = createHttpWriter(
+        const writer = createRowWriter(
           store,
           createRedactor(PLAIN_PROFILE, (secret) => String(secret.length).padStart(12, '0')),
         );
-        const { number } = insertSession(store, {
+        const key = insertSession(store, {
           ...START,
           ...start,
           command: null,
           basis: 'stateless',
           transport: 'http',
         });
-        const live = createLiveSession(1, START.at, () => {});
-        live.change({ basis: 'session-header', end: ended });
-        live.lose(lost.frames, lost.bytes);
-        for (const frame of frames) live.add(frame, false);
+        const pending = createPendingSession({
+          ...{ basis: 'session-header', transport: 'http', loss: lost },
+          end: ended && {
+            ...ended,
+            exitCode: null,
+            signal: null,
+            clientClosedAt: null,
+            serverClosedAt: null,
+          },
+        });
+        for (const frame of frames) pending.add(frame, false);
         for (const { after, ...one } of exchanges) {
           const endedAfter = one.endedAt === null ? null : Math.min(after, frames.length);
-          live.begin({ ...one, number: 0, endedAfter });
+          pending.begin({ ...one, number: 0, endedAfter });
         }
-        writer.write(number, live);
-        for (const rest of unfinished) writer.hold(number, { ...rest, session: live, part: 0 });
-        reindexSession(store, number);
+        writer.write(key, pending);
+        for (const rest of unfinished) writer.writeUnfinished(key.number, { ...rest, part: 0 });
+        reindexSession(store, key.number);
         await expectFixpoint(store);
       },
     ),

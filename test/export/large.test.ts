@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { writeNdjson } from '../../src/export/text/write.ts';
+import type { Frame } from '../../src/protocol/wire/frame.ts';
 import { openStore, type Store } from '../../src/store/file/open.ts';
 import { findSession } from '../../src/store/read/sessions.ts';
-import { createSessionWriter } from '../../src/store/write/rows.ts';
+import { createPendingSession } from '../../src/store/write/pending.ts';
+import { createRowWriter, insertSession } from '../../src/store/write/rows.ts';
 import { frameOf } from '../support/messages.ts';
 import { scale } from '../support/scale.ts';
 import { tempStore } from '../support/tapedeck.ts';
@@ -25,6 +27,12 @@ const START = {
   ...IMPORTER,
 };
 
+function addSession(store: Store, frames: readonly Frame[]): void {
+  const pending = createPendingSession({ basis: START.basis, transport: START.transport });
+  for (const frame of frames) pending.add(frame, false);
+  createRowWriter(store, null).write(insertSession(store, START), pending);
+}
+
 function pieces(store: Store): Generator<string> {
   return writeNdjson(store, findSession(store, 'latest'), { onFrame() {} });
 }
@@ -39,7 +47,7 @@ test('frames of 64 MB, text or not, go through whole', async () => {
   );
   const frames = [frameOf('stdout', text), frameOf('stdout', randomBytes(scale(64) * MIB))];
   const store = openStore(tempStore());
-  createSessionWriter(store, START).write(frames, 1, [], { frames: 0, bytes: 0 });
+  addSession(store, frames);
   const copy = openStore(tempStore());
   await importText(copy, bytesOf(pieces(store)));
   const payloads = 'SELECT sum(length(bytes)) FROM frame_part GROUP BY seq';
@@ -59,7 +67,7 @@ test('a large payload is given out in pieces, none of which is large', () => {
     frameOf('stdout', Buffer.alloc(20 * MIB, 'a')),
     frameOf('stdout', Buffer.alloc(20 * MIB, 0xff)),
   ];
-  createSessionWriter(store, START).write(frames, 1, [], { frames: 0, bytes: 0 });
+  addSession(store, frames);
   let longest = 0;
   for (const piece of pieces(store)) longest = Math.max(longest, piece.length);
   expect(longest).toBeLessThan(5 * MIB);
@@ -94,7 +102,7 @@ test('a long session is stored while it is read, and what is stored does not wai
 
 function* headOf(): Generator<string> {
   const empty = openStore(tempStore());
-  createSessionWriter(empty, START);
+  insertSession(empty, START);
   yield* pieces(empty);
   empty.close();
 }

@@ -5,9 +5,8 @@ import type { HttpEvent } from '../../src/protocol/wire/http-event.ts';
 import type { SessionEnd } from '../../src/store/file/columns.ts';
 import { openStore, type Store } from '../../src/store/file/open.ts';
 import { createBatcher, eachItem } from '../../src/store/record/batch.ts';
-import { createHttpIntake } from '../../src/store/record/http-intake.ts';
-import { appendNews, type HttpNews } from '../../src/store/record/http-items.ts';
-import type { Intake } from '../../src/store/record/intake.ts';
+import { appendHttpItem, type HttpItem } from '../../src/store/record/http-items.ts';
+import { createIntake, type Intake } from '../../src/store/record/intake.ts';
 import { tempStore } from './tapedeck.ts';
 
 export const STOPPED: SessionEnd = {
@@ -23,7 +22,7 @@ export type Recording = {
   db: string;
   store: Store;
   intake: Intake;
-  feed(...news: HttpNews[]): void;
+  feed(...news: HttpItem[]): void;
   /** Stores what is whole, and indexes it; `withHeld`, what is not whole too. */
   save(withHeld?: boolean): void;
   /** Lets everything come out, and ends the sessions. */
@@ -43,7 +42,7 @@ export function startRecording({
   const known = { name: 'n', labels: [['k', 'v']], basis: 'stateless', transport: 'http', target } as const;
   const nothing = { command: null, cwd: null, at: 1, tapedeck: '0.0.0' };
   let news = 0;
-  const intake = createHttpIntake(
+  const intake = createIntake(
     { ...known, ...nothing, pid: process.pid, parentPid: process.ppid },
     maxFrameBytes,
     redaction,
@@ -52,7 +51,7 @@ export function startRecording({
     },
   );
   intake.open(store, null);
-  const batcher = createBatcher((batch) => eachItem(batch, intake.feed));
+  const batcher = createBatcher((batch) => eachItem(batch, intake.framer.feed));
 
   function save(withHeld = false): void {
     intake.save(withHeld);
@@ -65,12 +64,12 @@ export function startRecording({
     store,
     intake,
     feed(...some) {
-      for (const one of some) appendNews(batcher.append, one);
+      for (const one of some) appendHttpItem(batcher.append, one);
       batcher.flush();
     },
     save,
     async close() {
-      await intake.finish();
+      await intake.framer.finish();
       save();
       intake.end(STOPPED);
       while (!intake.index(1000));

@@ -26,7 +26,7 @@ export type { HttpBasis, HttpEndReason, HttpTransport, SessionChange };
 
 type HttpAnswer = { at: number; status: number; sessionId: string | null };
 
-type HttpSessions = {
+export type HttpSessions = {
   /** Chooses the session. `messages` are those of the request's body; null where it has none or is not read yet. */
   assign(facts: RequestFacts, messages: readonly Message[] | null): number;
   /** The body of a request that had to be assigned before it was read. */

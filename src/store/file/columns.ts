@@ -12,9 +12,6 @@ import type {
 /** Larger payloads are stored in parts, so that no copy of a whole large frame is ever made inside SQLite. */
 export const PART_BYTES = 1024 * 1024;
 
-/** Bytes of a line that has not ended yet. `part` counts from 0 within the line. */
-export type Held = { channel: StdioChannel; part: number; at: number; bytes: Buffer };
-
 /** What was forwarded but could not be kept: `frames` lines, `bytes` bytes. */
 export type Loss = { frames: number; bytes: number };
 

@@ -8,7 +8,6 @@ import { redactArgv } from '../../protocol/redact/argv.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
 import type { Frame } from '../../protocol/wire/frame.ts';
-import { readSse } from '../../protocol/wire/sse.ts';
 import { flagsOf, PART_BYTES } from '../file/columns.ts';
 import { pause, type Store } from '../file/open.ts';
 import { createDigest } from '../file/secret.ts';
@@ -18,15 +17,15 @@ import { type HttpExchangeRow, originalOf, prepareHttpExchangesAfter } from '../
 import { sessionDetails } from '../read/sessions.ts';
 import { forgetIndex, reindexSession } from '../write/index.ts';
 import {
+  createFrameRedactor,
   createHeadRedactor,
-  createLineRedactor,
   type HeadColumns,
   type HttpHeads,
   type KeyLines,
-  redactHttpFrame,
   redactionColumn,
   redactStart,
 } from '../write/redaction.ts';
+import { prepareFrameDetails, prepareUnfinished } from '../write/rows.ts';
 import { beginMasking, endMasking, type Masking, openMaskings, prepareMaskingStep } from './masking.ts';
 import { forgetSessions } from './side-file.ts';
 
@@ -180,13 +179,13 @@ export function* frameChanges(
   bytesAtOnce = BYTES_AT_ONCE,
 ): Generator<{ changes: FrameChange[]; upTo: number }> {
   const framesAfter = prepareFramesAfter(store, session, FRAMES_AT_ONCE);
-  const redactLine = createLineRedactor(redactor, start.keyLines);
+  const redact = createFrameRedactor(redactor, start.keyLines);
   let { upTo } = start;
   for (let some = framesAfter(upTo); some.length > 0; some = framesAfter(upTo)) {
     let changes: FrameChange[] = [];
     let bytes = 0;
     for (const before of some) {
-      const after = before.http === null ? redactLine(before) : redactHttp(store, session, before, redactor);
+      const after = redactStored(store, session, before, redact);
       if (after !== before) changes.push({ before, after });
       bytes += after === before ? 0 : after.payload.length;
       upTo = before.seq;
@@ -198,45 +197,34 @@ export function* frameChanges(
   }
 }
 
-function redactHttp(store: Store, session: number, frame: BareFrame, redactor: Redactor): Frame {
+function redactStored(
+  store: Store,
+  session: number,
+  frame: BareFrame,
+  redact: (frame: Frame) => Frame,
+): Frame {
   const { http, payload } = frame;
   // Its bytes are gone already.
-  if (http === null || (http.marks.includes('undecoded') && payload.length === 0)) return frame;
-  if (!frame.isEdited) return redactHttpFrame(frame, redactor);
+  if (http?.marks.includes('undecoded') && payload.length === 0) return frame;
+  if (http === null || !frame.isEdited) return redact(frame);
   const whole = { ...frame, http: { ...http, original: originalOf(store, session, frame.seq) } };
-  const redacted = redactHttpFrame(whole, redactor);
+  const redacted = redact(whole);
   return redacted === whole ? frame : redacted;
 }
 
 /** Puts frames into the place of others, in the transaction at hand. */
 function prepareFrameChange(store: Store, session: number): (change: FrameChange) => void {
-  const own = `session = ${session} AND seq = ?`;
-  const setFrame = store.prepare(`UPDATE frame SET payload = ?, flags = ?, sha256 = ? WHERE ${own}`);
-  const removeParts = store.prepare(`DELETE FROM frame_part WHERE ${own}`);
-  const addPart = store.prepare(
-    `INSERT INTO frame_part (session, seq, part, bytes) VALUES (${session}, ?, ?, ?)`,
+  const setFrame = store.prepare(
+    `UPDATE frame SET payload = ?, flags = ?, sha256 = ? WHERE session = ${session} AND seq = ?`,
   );
-  const setOriginal = store.prepare(`UPDATE frame_edit SET original = ? WHERE ${own}`);
-  const removeOriginal = store.prepare(`DELETE FROM frame_edit WHERE ${own}`);
-  const setEvent = store.prepare(`UPDATE sse_event SET event = ?, id = ?, retry = ? WHERE ${own}`);
-  const setRules = store.prepare(
-    `INSERT OR REPLACE INTO frame_redaction (session, seq, rules) VALUES (${session}, ?, ?)`,
-  );
+  const details = prepareFrameDetails(store);
   return ({ before, after }) => {
     const { seq } = before;
-    const { payload, http, channel } = after;
+    const { payload, http } = after;
+    const redacted = [...new Set([...(before.redacted ?? []), ...(after.redacted ?? [])])];
     setFrame.run(payload.subarray(0, PART_BYTES), flagsOf(after), http?.sha256 ?? null, seq);
-    removeParts.run(seq);
-    for (let part = 1; part * PART_BYTES < payload.length; part += 1)
-      addPart.run(seq, part, payload.subarray(part * PART_BYTES, (part + 1) * PART_BYTES));
-    if (before.isEdited && http?.original != null) setOriginal.run(http.original, seq);
-    else if (before.isEdited) removeOriginal.run(seq);
-    if (channel === 'sse') {
-      const { event, id, retry } = readSse(payload);
-      setEvent.run(event, id, retry, seq);
-    }
-    const rules = [...new Set([...(before.redacted ?? []), ...(after.redacted ?? [])])];
-    if (rules.length > 0) setRules.run(seq, rules.join(' '));
+    details.remove(session, seq);
+    details.insert(session, seq, redacted.length > 0 ? { ...after, redacted } : after);
   };
 }
 
@@ -244,17 +232,14 @@ function prepareFrameChange(store: Store, session: number): (change: FrameChange
 type UnfinishedChange = { rules: readonly string[]; write(): void };
 
 function unfinishedChanges(store: Store, session: number, redactor: Redactor): UnfinishedChange[] {
-  const remove = store.prepare('DELETE FROM unfinished WHERE session = ? AND channel = ? AND http IS ?');
-  const insert = store.prepare(
-    'INSERT INTO unfinished (session, channel, part, at, bytes, http) VALUES (?, ?, 0, ?, ?, ?)',
-  );
+  const unfinished = prepareUnfinished(store);
   return [...unfinishedFrames(store, session, 0)].flatMap(({ channel, at, payload, http }) => {
     const found = channel === 'sse' ? redactor.event(payload, true) : redactor.payload(payload, false, true);
     if (found === null) return [];
     const exchange = http?.exchange ?? null;
     const write = () => {
-      remove.run(session, channel, exchange);
-      insert.run(session, channel, at, found.payload, exchange);
+      unfinished.remove(session, channel, exchange);
+      unfinished.insert(session, { channel, exchange, part: 0, at, bytes: found.payload });
     };
     return [{ rules: found.rules, write }];
   });

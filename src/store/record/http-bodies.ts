@@ -103,7 +103,7 @@ export class BodyCollector {
 /** `original` where an edit made a difference; `isDecoded` false for a piece that is still in its content coding. */
 export type StreamBlock = SseBlock & { original: Buffer | null; sha256: string | null; isDecoded: boolean };
 
-export type EventStream = {
+export type EventCollector = {
   feed(bytes: Buffer, at: number, original?: Uint8Array): void;
   /** Says that the next bytes were lost. */
   lose(): void;
@@ -113,13 +113,13 @@ export type EventStream = {
   end(): Promise<void> | undefined;
 };
 
-export function createEventStream(options: {
+export function createEventCollector(options: {
   coding: string;
   maxBytes: number;
   onBlock: (block: StreamBlock) => void;
   /** Told of bytes after lost ones that are not kept either: they belong to no block that could be told. */
   onSkip: (bytes: number) => void;
-}): EventStream {
+}): EventCollector {
   const { coding, maxBytes, onBlock, onSkip } = options;
   let hash: Hash | undefined;
   let originals: SseBlock[] = [];

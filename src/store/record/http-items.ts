@@ -19,7 +19,7 @@ export type HttpLoss = {
   bytes: number;
 };
 
-export type HttpNews = HttpEvent | HttpLoss;
+export type HttpItem = HttpEvent | HttpLoss;
 
 /** What an item's kind says: how to read it. */
 const KIND = {
@@ -42,45 +42,45 @@ const NONE: readonly string[] = [];
 
 type Append = Batcher['append'];
 
-export function appendNews(append: Append, news: HttpNews): void {
-  const { exchange, at } = news;
-  switch (news.type) {
+export function appendHttpItem(append: Append, item: HttpItem): void {
+  const { exchange, at } = item;
+  switch (item.type) {
     case 'request-body':
-      append(KIND.requestBody, exchange, at, news.bytes);
+      append(KIND.requestBody, exchange, at, item.bytes);
       return;
     case 'response-body':
-      if (news.original === undefined) append(KIND.responseBody, exchange, at, news.bytes);
-      else append(KIND.editedBody, exchange, at, editedBody(news.original, news.bytes));
+      if (item.original === undefined) append(KIND.responseBody, exchange, at, item.bytes);
+      else append(KIND.editedBody, exchange, at, editedBody(item.original, item.bytes));
       return;
     case 'request':
-      if (news.edits.length > 0) break;
-      append(KIND.requestHead, exchange, at, requestHead(news));
+      if (item.edits.length > 0) break;
+      append(KIND.requestHead, exchange, at, requestHead(item));
       return;
     case 'request-end':
-      if (!news.isComplete || news.rawTrailers.length > 0) break;
+      if (!item.isComplete || item.rawTrailers.length > 0) break;
       append(KIND.requestEnd, exchange, at, NOTHING);
       return;
     case 'response':
-      if (news.edits.length > 0) break;
-      append(KIND.responseHead, exchange, at, responseHead(news));
+      if (item.edits.length > 0) break;
+      append(KIND.responseHead, exchange, at, responseHead(item));
       return;
     case 'end':
-      if (news.closedBy !== 'server' || news.error !== null || news.rawTrailers.length > 0) break;
+      if (item.closedBy !== 'server' || item.error !== null || item.rawTrailers.length > 0) break;
       append(KIND.end, exchange, at, NOTHING);
       return;
   }
-  append(KIND.json, exchange, at, Buffer.from(JSON.stringify(news)));
+  append(KIND.json, exchange, at, Buffer.from(JSON.stringify(item)));
 }
 
 /** Roughly what the news takes on its way. */
-export function sizeOf(news: HttpNews): number {
-  return 'bytes' in news && typeof news.bytes === 'object' ? news.bytes.length : 1024;
+export function sizeOf(item: HttpItem): number {
+  return 'bytes' in item && typeof item.bytes === 'object' ? item.bytes.length : 1024;
 }
 
 /** Bytes are views of the item's. Equal lists of headers are one and the same list. */
-type NewsReader = (item: Item) => HttpNews;
+type HttpItemReader = (item: Item) => HttpItem;
 
-export function createNewsReader(): NewsReader {
+export function createHttpItemReader(): HttpItemReader {
   const headersOf = createInterner();
   return ({ kind, owner: exchange, at, bytes }) => {
     switch (kind) {
@@ -118,7 +118,7 @@ export function createNewsReader(): NewsReader {
         return { type: 'end', exchange, at, ...how };
       }
       default:
-        return JSON.parse(bytes.toString()) as HttpNews;
+        return JSON.parse(bytes.toString()) as HttpItem;
     }
   };
 }

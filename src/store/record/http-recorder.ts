@@ -6,7 +6,7 @@
 import { EVENTS_TYPE, mediaTypeOf } from '../../protocol/http/headers.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import type { SessionEnd } from '../file/columns.ts';
-import { appendNews, type HttpLoss, sizeOf } from './http-items.ts';
+import { appendHttpItem, type HttpLoss, sizeOf } from './http-items.ts';
 import { type RecorderOptions, startWriter } from './thread.ts';
 
 export type HttpRecorder = {
@@ -25,7 +25,7 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
   const writer = startWriter(options);
   /** Exchanges that began while there was no room. */
   const lost = new Map<number, LostExchange>();
-  const untold = createLosses((loss) => appendNews(writer.append, loss));
+  const untold = createLosses((loss) => appendHttpItem(writer.append, loss));
   let timer: NodeJS.Timeout | undefined;
 
   function append(event: HttpEvent): Promise<void> | undefined {
@@ -34,7 +34,7 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
       return undefined;
     }
     untold.tell(event.exchange);
-    appendNews(writer.append, event);
+    appendHttpItem(writer.append, event);
     return writer.room();
   }
 

@@ -9,10 +9,10 @@ import type { SessionEnd, SessionStart, StdioGap } from '../file/columns.ts';
 import type { RetentionLimits } from '../keep/retention.ts';
 import { type Batcher, createBatcher } from './batch.ts';
 
-type Found = 'host' | 'processStarted' | 'clientPid' | 'clientProgram' | 'redaction';
+type FoundByWriter = 'host' | 'processStarted' | 'clientPid' | 'clientProgram' | 'redaction';
 
 /** What the writer cannot find out by itself. `parentPid` is the process that started tapedeck. */
-export type KnownStart = Omit<SessionStart, Found> & { parentPid: number };
+export type RecordingStart = Omit<SessionStart, FoundByWriter> & { parentPid: number };
 
 export type RecorderOptions = {
   /** The `--db` option; the writer's thread finds the default. */
@@ -26,7 +26,7 @@ export type RecorderOptions = {
   retention: RetentionLimits | null;
   /** The rules by which secrets are replaced; null: they are stored. */
   redaction: RedactionProfile | null;
-  session: KnownStart;
+  session: RecordingStart;
   /** Called once, at the first trouble, with the reason in words. */
   onTrouble: (text: string) => void;
   /** Called with what its user should know, though nothing is lost. */

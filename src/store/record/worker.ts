@@ -20,14 +20,13 @@ import { troubleOf } from '../file/trouble.ts';
 import { createPace } from '../keep/pace.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import { eachItem, type Item } from './batch.ts';
-import { createHttpIntake } from './http-intake.ts';
-import { createStdioIntake } from './stdio-intake.ts';
+import { createIntake } from './intake.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './thread.ts';
 
 const NICENESS = 10;
 
 /** What is not whole and has waited this long is stored as far as it has come. */
-const HELD_AFTER_MS = 30;
+const UNFINISHED_AFTER_MS = 30;
 
 const RETRY_AFTER_MS = 200;
 
@@ -46,9 +45,9 @@ const { file, durable, maxFrameBytes, retention, redaction, session } = workerDa
 
 const path = storePath(file);
 
-const createIntake = session.transport === 'stdio' ? createStdioIntake : createHttpIntake;
-
 const intake = createIntake(session, maxFrameBytes, redaction, planCommit);
+
+const { framer } = intake;
 
 const pace = createPace();
 
@@ -63,7 +62,7 @@ let isTroubleTold = false;
 let isFinishing = false;
 
 /** What is not whole has waited long enough, and goes along with the next commit. */
-let isHeldDue = false;
+let isUnfinishedDue = false;
 
 /** Tells the file that we opened from another one of the same name. */
 let inode: bigint | undefined;
@@ -75,7 +74,7 @@ let newestAt = 0;
 
 let commitPlanned: NodeJS.Timeout | undefined;
 
-let heldTimer: NodeJS.Timeout | undefined;
+let unfinishedTimer: NodeJS.Timeout | undefined;
 
 let indexTimer: NodeJS.Timeout | undefined;
 
@@ -95,15 +94,13 @@ function receive(message: ToWorker): void {
       planCommit();
       break;
     case 'gap':
-      intake.gap(message.gap);
-      planCommit();
+      framer.gap(message.gap);
       break;
     case 'server':
       intake.serverStarted(message.pid);
-      planCommit();
       break;
     case 'end':
-      void intake.finish().then(() => finish(message.end, performance.now() + LAST_RETRIES_MS));
+      void framer.finish().then(() => finish(message.end, performance.now() + LAST_RETRIES_MS));
       break;
   }
 }
@@ -133,9 +130,9 @@ function giveWay(): void {
 function feed(item: Item): void {
   newestAt = item.at;
   try {
-    intake.feed(item);
+    framer.feed(item);
   } catch (error) {
-    intake.giveUpOn(item);
+    framer.abandon(item);
     tellTrouble(
       `a piece of traffic could not be taken in, by a fault of tapedeck: ${(error as Error).message}`,
     );
@@ -148,7 +145,8 @@ function open(): void {
     inode = inodeOf(path);
     const client = findClient(session.parentPid);
     takeWaiting();
-    openWithWaiting(store, client);
+    intake.open(store, client);
+    saveFirst();
     upkeep?.open(store);
     tell({ type: 'opened', clientPid: client?.pid ?? null });
   } catch (error) {
@@ -167,24 +165,19 @@ function takeWaiting(): void {
 }
 
 /** One commit: once the session is there, so is what passed before it. */
-function openWithWaiting(opened: Store, client: ReturnType<typeof findClient>): void {
-  const openAndSave = opened.transaction(() => {
-    intake.open(opened, client);
-    intake.save(false);
-  }).immediate;
-  opened.pragma('foreign_keys = OFF');
+function saveFirst(): void {
   try {
-    openAndSave();
+    intake.save(false);
   } catch {
     // There may be room, or time, for the session alone. What waits is tried again.
-    intake.open(opened, client);
+    intake.saveStart();
     return;
   }
   intake.confirm();
 }
 
 function tick(): void {
-  if (intake.tick(Date.now() * 1000)) planCommit();
+  framer.tick(Date.now() * 1000);
   upkeep?.poke();
 }
 
@@ -196,8 +189,8 @@ function planCommit(): void {
 function commit(): void {
   commitPlanned = undefined;
   if (!isHopeless && store === undefined) open();
-  if (trySave(isHeldDue)) {
-    isHeldDue = false;
+  if (trySave(isUnfinishedDue)) {
+    isUnfinishedDue = false;
     acknowledge();
     planIndexing();
     upkeep?.poke();
@@ -206,19 +199,20 @@ function commit(): void {
     clearTimeout(commitPlanned);
     commitPlanned = setTimeout(commit, RETRY_AFTER_MS);
   }
-  if (store !== undefined && intake.hasHeld()) heldTimer ??= setTimeout(saveHeld, HELD_AFTER_MS);
+  if (store !== undefined && framer.hasUnfinished())
+    unfinishedTimer ??= setTimeout(saveUnfinished, UNFINISHED_AFTER_MS);
 }
 
-function saveHeld(): void {
-  heldTimer = undefined;
-  isHeldDue = true;
+function saveUnfinished(): void {
+  unfinishedTimer = undefined;
+  isUnfinishedDue = true;
   planCommit();
 }
 
-function trySave(withHeld: boolean): boolean {
+function trySave(withUnfinished: boolean): boolean {
   if (store === undefined) return false;
   try {
-    intake.save(withHeld);
+    intake.save(withUnfinished);
     assertInPlace();
   } catch (error) {
     onTrouble(error);
@@ -294,7 +288,7 @@ function finish(end: SessionEnd, deadline: number): void {
   isFinishing = true;
   clearInterval(ticker);
   clearTimeout(commitPlanned);
-  clearTimeout(heldTimer);
+  clearTimeout(unfinishedTimer);
   clearTimeout(indexTimer);
   if (!isHopeless && store === undefined) open();
   const isDone = trySave(false);

@@ -4,9 +4,9 @@ import type { HttpExchange } from '../../protocol/http/exchange.ts';
 import type { Channel, Frame } from '../../protocol/wire/frame.ts';
 import type { Basis, EndReason, Loss, SessionEnd, SessionStart, Transport } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
-import { createLiveSession } from './pending.ts';
+import { createPendingSession, type PendingSession, type SessionKey } from './pending.ts';
 import { removeSession } from './removal.ts';
-import { createHttpWriter, insertSession } from './rows.ts';
+import { createRowWriter, insertSession, type RowWriter } from './rows.ts';
 
 /** Few enough for recorders of the same store not to notice. */
 const FRAMES_AT_ONCE = 1000;
@@ -14,7 +14,7 @@ const FRAMES_AT_ONCE = 1000;
 const BYTES_AT_ONCE = 4 * 1024 * 1024;
 
 /** A large unfinished payload is stored in parts, as a large frame is. */
-const HELD_PART_BYTES = 1024 * 1024;
+const REST_PART_BYTES = 1024 * 1024;
 
 /** The beginning of a line, body or event that had not ended when its recorder was gone. */
 export type ImportedRest = { channel: Channel; at: number; bytes: Buffer; exchange: number | null };
@@ -29,106 +29,89 @@ export type SessionImport = {
   lose(frames: number): void;
   /** Frames so far. */
   count(): number;
-  /** Stores what is left, and how the session ended; null: nobody knows. Gives its number and its public id. */
-  finish(end: SessionEnd | null): { number: number; id: string };
+  /** Stores what is left, and how the session ended; null: nobody knows. */
+  finish(end: SessionEnd | null): SessionKey;
   /** Removes what is stored of it. */
   discard(): void;
 };
 
 /** A small session is stored in one transaction, a larger one in several: until `finish` it looks like one being recorded. */
 export function beginImport(store: Store, start: SessionStart, loss: Loss): SessionImport {
-  // As for a recorder: parts of a frame go in before the frame itself.
-  store.pragma('foreign_keys = OFF');
-  const writer = createHttpWriter(store, null);
-  const live = createLiveSession(0, start.at, () => {});
+  const writer = createRowWriter(store, null);
   const { basis, transport } = start;
-  live.change({ basis, transport });
-  live.lose(loss.frames, loss.bytes);
+  const pending = createPendingSession({ basis, transport, loss });
   const exchanges = store.prepare<[number, number], number>(
     'SELECT 1 FROM http_exchange WHERE session = ? AND number = ?',
   );
   const rests: ImportedRest[] = [];
   const waitingExchanges = new Set<number>();
-  let session: { number: number; id: string } | null = null;
   let waitingBytes = 0;
 
-  const flush = store.transaction((end: SessionEnd | null) => {
-    const stored = session ?? insertImported(store, start);
-    if (end !== null) live.change({ end });
-    writer.write(stored.number, live);
-    for (const rest of rests) insertRest(store, stored.number, rest);
-    if (end !== null) setEnd(store, stored.number, end);
-    return stored;
+  const save = store.transaction((end: SessionEnd | null) => {
+    const key = pending.key ?? insertImported(store, start);
+    if (end !== null) pending.change({ end });
+    writer.write(key, pending);
+    for (const rest of rests) writeRest(writer, key.number, rest);
+    return key;
   }).immediate;
 
   function flushIfMany(bytes: number): void {
     waitingBytes += bytes;
-    if (live.frames().length + live.changed().size + rests.length < FRAMES_AT_ONCE) {
+    if (pending.frames().length + pending.httpExchanges().size + rests.length < FRAMES_AT_ONCE) {
       if (waitingBytes < BYTES_AT_ONCE) return;
     }
-    flushNow(null);
+    flush(null);
   }
 
-  function flushNow(end: SessionEnd | null): { number: number; id: string } {
-    session = flush(end);
-    live.confirm();
+  function flush(end: SessionEnd | null): SessionKey {
+    const key = save(end);
+    pending.key = key;
+    pending.confirm();
     waitingExchanges.clear();
     rests.length = 0;
     waitingBytes = 0;
-    return session;
+    return key;
   }
 
   return {
     add(frame) {
-      live.add(frame, false);
+      pending.add(frame, false);
       flushIfMany(frame.payload.length + (frame.http?.original?.length ?? 0));
     },
     addExchange(exchange) {
-      live.touch(exchange);
+      pending.touch(exchange);
       waitingExchanges.add(exchange.number);
       flushIfMany(0);
     },
     hasExchange(number) {
       if (waitingExchanges.has(number)) return true;
-      return session !== null && exchanges.get(session.number, number) !== undefined;
+      return pending.key !== null && exchanges.get(pending.key.number, number) !== undefined;
     },
     addRest(rest) {
       rests.push(rest);
       flushIfMany(rest.bytes.length);
     },
-    lose: (frames) => live.lose(frames, 0),
-    count: live.lastSeq,
-    finish: flushNow,
+    lose: (frames) => pending.lose(frames, 0),
+    count: pending.lastSeq,
+    finish: flush,
     discard() {
-      if (session !== null) removeSession(store, session.number);
+      if (pending.key !== null) removeSession(store, pending.key.number);
     },
   };
 }
 
 /** What was recorded long ago is new in this store: limits of age count from the import. */
-function insertImported(store: Store, start: SessionStart): { number: number; id: string } {
+function insertImported(store: Store, start: SessionStart): SessionKey {
   const stored = insertSession(store, start);
   store.prepare('UPDATE session SET imported_at = ? WHERE number = ?').run(Date.now() * 1000, stored.number);
   return stored;
 }
 
-function insertRest(store: Store, session: number, { channel, at, bytes, exchange }: ImportedRest): void {
-  const insert = store.prepare(
-    'INSERT INTO unfinished (session, channel, part, at, bytes, http) VALUES (?, ?, ?, ?, ?, ?)',
-  );
-  for (let part = 0; part === 0 || part * HELD_PART_BYTES < bytes.length; part += 1) {
-    const piece = bytes.subarray(part * HELD_PART_BYTES, (part + 1) * HELD_PART_BYTES);
-    insert.run(session, channel, part, at, piece, exchange);
+function writeRest(writer: RowWriter, session: number, { bytes, ...place }: ImportedRest): void {
+  for (let part = 0; part === 0 || part * REST_PART_BYTES < bytes.length; part += 1) {
+    const piece = bytes.subarray(part * REST_PART_BYTES, (part + 1) * REST_PART_BYTES);
+    writer.writeUnfinished(session, { ...place, part, bytes: piece });
   }
-}
-
-function setEnd(store: Store, session: number, end: SessionEnd): void {
-  const { exitCode, signal, clientClosedAt, serverClosedAt } = end;
-  store
-    .prepare(
-      'UPDATE session SET exit_code = ?, signal = ?, client_closed_at = ?, server_closed_at = ? WHERE number = ?',
-    )
-    .run(exitCode, signal, clientClosedAt, serverClosedAt, session);
 }
 
 /**
@@ -155,55 +138,68 @@ export type SessionAppend = {
   add(block: Block, exchangesBefore?: number): void;
 };
 
-type State = {
+/** Several processes may add to one session at once: each block gets the numbers that are free when it is stored. */
+export function appendTo(store: Store, session: number): SessionAppend {
+  // What is added was redacted before.
+  const writer = createRowWriter(store, null);
+  const select = store.prepare<[number], AppendRow>(SELECT_APPEND);
+
+  function write({ frames, exchanges }: Block, exchangesBefore: number | undefined): void {
+    const row = select.get(session);
+    if (row === undefined) throw new Error('the session is not in the store any more');
+    const { lastSeq } = row;
+    const before = Math.max(exchangesBefore ?? 0, row.lastExchange);
+    const pending = pendingOf(row);
+    for (const exchange of exchanges) {
+      const endedAfter = exchange.endedAfter === null ? null : exchange.endedAfter + lastSeq;
+      pending.touch({ ...exchange, number: exchange.number + before, endedAfter });
+    }
+    for (const frame of frames) {
+      const { http } = frame;
+      const numbered = http && { ...http, exchange: http.exchange + before };
+      pending.add(http === null ? frame : { ...frame, http: numbered }, false);
+    }
+    writer.write({ number: session, id: row.id }, pending);
+  }
+  const add = store.transaction(write).immediate;
+
+  return { add: (block, exchangesBefore) => add(block, exchangesBefore) };
+}
+
+type AppendRow = {
+  id: string;
   basis: Basis;
   transport: Transport;
+  serverPid: number | null;
   endedAt: number | null;
   endReason: EndReason | null;
+  exitCode: number | null;
+  signal: string | null;
+  clientClosedAt: number | null;
+  serverClosedAt: number | null;
   dropped: number;
   droppedBytes: number;
   lastSeq: number;
   lastExchange: number;
 };
 
-/** Several processes may add to one session at once: each block gets the numbers that are free when it is stored. */
-export function appendTo(store: Store, session: number): SessionAppend {
-  // As for a recorder: parts of a frame go in before the frame itself.
-  store.pragma('foreign_keys = OFF');
-  // What is added was redacted before.
-  const writer = createHttpWriter(store, null);
-  const select = store.prepare<[number], State>(
-    `SELECT basis, transport, ended_at AS endedAt, end_reason AS endReason, dropped, dropped_bytes AS droppedBytes,
-       (SELECT ifnull(max(seq), 0) FROM frame WHERE session = number) AS lastSeq,
-       (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS lastExchange
-     FROM session WHERE number = ?`,
-  );
+const SELECT_APPEND = `SELECT id, basis, transport, server_pid AS serverPid, ended_at AS endedAt, end_reason AS endReason,
+    exit_code AS exitCode, signal, client_closed_at AS clientClosedAt, server_closed_at AS serverClosedAt, dropped,
+    dropped_bytes AS droppedBytes, (SELECT ifnull(max(seq), 0) FROM frame WHERE session = number) AS lastSeq,
+    (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS lastExchange
+  FROM session WHERE number = ?`;
 
-  function write({ frames, exchanges }: Block, exchangesBefore: number | undefined): void {
-    const state = select.get(session);
-    if (state === undefined) throw new Error('the session is not in the store any more');
-    const { basis, transport, endedAt, endReason, lastSeq, lastExchange } = state;
-    const before = Math.max(exchangesBefore ?? 0, lastExchange);
-    const live = createLiveSession(session, 0, () => {}, lastSeq);
-    const end = endedAt === null || endReason === null ? null : { at: endedAt, reason: endReason };
-    live.change({ basis, transport, end });
-    live.lose(state.dropped, state.droppedBytes);
-    for (const exchange of exchanges) {
-      const endedAfter = exchange.endedAfter === null ? null : exchange.endedAfter + lastSeq;
-      live.touch({ ...exchange, number: exchange.number + before, endedAfter });
-    }
-    for (const frame of frames) {
-      const { http } = frame;
-      live.add(
-        http === null ? frame : { ...frame, http: { ...http, exchange: http.exchange + before } },
-        false,
-      );
-    }
-    writer.write(session, live);
-  }
-  const add = store.transaction(write).immediate;
-
-  return { add: (block, exchangesBefore) => add(block, exchangesBefore) };
+/** Nothing of the session's row but its counts is to change. */
+function pendingOf(row: AppendRow): PendingSession {
+  const { basis, transport, serverPid, endedAt: at, endReason: reason } = row;
+  const { exitCode, signal, clientClosedAt, serverClosedAt } = row;
+  const how = { exitCode, signal, clientClosedAt, serverClosedAt };
+  return createPendingSession({
+    ...{ basis, transport, serverPid },
+    end: at === null || reason === null ? null : { at, reason, ...how },
+    storedFrames: row.lastSeq,
+    loss: { frames: row.dropped, bytes: row.droppedBytes },
+  });
 }
 
 /** It ends because we do: its client and its server are not the ones that it knows. */

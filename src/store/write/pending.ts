@@ -1,151 +1,153 @@
-import { BoundedMap } from '../../protocol/bounded.ts';
-import type { HttpExchange } from '../../protocol/http/exchange.ts';
-import type { Frame, HttpChannel } from '../../protocol/wire/frame.ts';
-import type { Basis, EndReason, Loss, Transport } from '../file/columns.ts';
+/**
+ * What of a session waits to be stored, whether it is recorded, imported or appended. Nothing is forgotten before `confirm`
+ * says that it is stored, so a store that is busy or full loses nothing by itself.
+ */
 
-/** A piece of a body or event that is not whole yet. `part` counts from 0 within it. */
-export type HttpHeld = {
-  session: LiveSession;
-  exchange: number;
-  channel: HttpChannel;
+import type { HttpExchange } from '../../protocol/http/exchange.ts';
+import type { Channel, Frame } from '../../protocol/wire/frame.ts';
+import type { Basis, Loss, SessionEnd, Transport } from '../file/columns.ts';
+
+/** Which row a session has: its number, by which the other tables refer to it, and its public id. */
+export type SessionKey = { number: number; id: string };
+
+/** What the row of a session says besides how it began. */
+type SessionState = {
+  basis: Basis;
+  transport: Transport;
+  serverPid: number | null;
+  end: SessionEnd | null;
+};
+
+/**
+ * A piece of a line, body or event that is not whole yet. `part` counts from 0 within it; `exchange` is the number of the
+ * HTTP exchange within the session, null for stdio.
+ */
+export type UnfinishedPiece = {
+  channel: Channel;
+  exchange: number | null;
   part: number;
   at: number;
   bytes: Buffer;
 };
 
-/** A session of HTTP traffic while it is recorded, or of any while it is imported: what of it waits to be stored. */
-
-export type LiveSession = {
-  readonly number: number;
+export type PendingSession = {
+  /** Null until a row is committed. */
+  key: SessionKey | null;
+  /** In microseconds since the Unix epoch. */
   readonly startedAt: number;
-  /** What stands in its row and may change. */
-  readonly row: LiveRow;
-  readonly loss: Loss;
-  /** Frames that wait, the first of them as number `firstSeq`. */
+  readonly state: Readonly<SessionState>;
+  /** Everything that was lost so far, stored or not. */
+  readonly loss: Readonly<Loss>;
+  /** Frames that wait, the oldest first. */
   frames(): readonly Frame[];
-  /** Changes those of them that it has not changed before. */
-  changeFrames(change: (frame: Frame) => Frame): void;
+  /** The number in the session of the first of them; the others follow it. */
   firstSeq(): number;
-  /** The number of the newest frame, 0 before the first. */
+  /** The number of the newest frame; 0 before the first. */
   lastSeq(): number;
-  /** Those of them that were stored as unfinished before. */
-  finished(): readonly Frame[];
+  /** Those of the frames whose beginnings are stored as unfinished, and are to be removed there. */
+  begun(): readonly Frame[];
   /** HTTP exchanges that are new or have changed. */
-  changed(): ReadonlySet<HttpExchange>;
-  /** Says that all that waited is stored. */
+  httpExchanges(): ReadonlySet<HttpExchange>;
+
+  /** `isBegun`: its beginning is stored as unfinished. */
+  add(frame: Frame, isBegun: boolean): void;
+  /** Applies `redact` to each frame once. */
+  redact(redact: (frame: Frame) => Frame): void;
+  /** Counts frames and bytes that will never be stored. */
+  lose(frames: number, bytes: number): void;
+  /** Takes in a new HTTP exchange, and numbers it. */
+  begin(httpExchange: HttpExchange): void;
+  /** Says that an HTTP exchange is to be stored anew. */
+  touch(httpExchange: HttpExchange): void;
+  change(state: Partial<SessionState>): void;
+
+  /** Says that everything that waited is stored. */
   confirm(): void;
   /** Forgets what waits, and counts it as lost. */
   giveUp(): void;
-
-  /** Takes an exchange in, and gives it its number. */
-  begin(exchange: HttpExchange): void;
-  touch(exchange: HttpExchange): void;
-  /** `isHeld`: the beginning of it is stored as unfinished, and is to be forgotten there. */
-  add(frame: Frame, isHeld: boolean): void;
-  lose(frames: number, bytes: number): void;
-  /** Whether an event with this id and these data has come before; remembers it. */
-  hasSeen(eventId: string, data: Buffer): boolean;
-  change(change: Partial<LiveRow>): void;
 };
 
-type LiveRow = {
-  basis: Basis;
-  transport: Transport;
-  end: { at: number; reason: EndReason } | null;
-};
+type PendingOptions = Pick<SessionState, 'basis' | 'transport'> &
+  Partial<SessionState> & {
+    startedAt?: number;
+    /** So many frames are stored already. */
+    storedFrames?: number;
+    loss?: Loss;
+    /** Called whenever something more waits. */
+    onChange?: () => void;
+  };
 
-const MAX_EVENTS = 65_536;
-
-/** `onNews` is told of everything that waits to be stored from now on; `stored` frames are there already. */
-export function createLiveSession(
-  number: number,
-  startedAt: number,
-  onNews: () => void,
-  stored = 0,
-): LiveSession {
-  const row: LiveRow = { basis: 'stateless', transport: 'http', end: null };
-  const loss: Loss = { frames: 0, bytes: 0 };
-  const changed = new Set<HttpExchange>();
-  const events = new BoundedMap<string, number>(MAX_EVENTS);
+export function createPendingSession(options: PendingOptions): PendingSession {
+  const { basis, transport, serverPid = null, end = null, startedAt = 0, storedFrames = 0 } = options;
+  const { onChange = () => {} } = options;
+  const state: SessionState = { basis, transport, serverPid, end };
+  const loss: Loss = { frames: 0, bytes: 0, ...options.loss };
+  const httpExchanges = new Set<HttpExchange>();
   let frames: Frame[] = [];
-  let finished: Frame[] = [];
-  let firstSeq = stored + 1;
-  let exchanges = 0;
-  let changedFrames = 0;
+  let begun: Frame[] = [];
+  let firstSeq = storedFrames + 1;
+  let redacted = 0;
+  let lastHttpExchange = 0;
 
-  function confirm(): void {
-    firstSeq += frames.length;
-    frames = [];
-    changedFrames = 0;
-    finished = [];
-    changed.clear();
+  function touch(httpExchange: HttpExchange): void {
+    httpExchanges.add(httpExchange);
+    onChange();
   }
 
-  function touch(exchange: HttpExchange): void {
-    changed.add(exchange);
-    onNews();
+  /** The beginnings of frames that were given up are removed along with those of the next frames. */
+  function forget(): void {
+    if (frames.length > 0) frames = [];
+    redacted = 0;
+    httpExchanges.clear();
   }
 
   return {
-    number,
+    key: null,
     startedAt,
-    row,
+    state,
     loss,
     frames: () => frames,
-    changeFrames(change) {
-      for (; changedFrames < frames.length; changedFrames += 1)
-        frames[changedFrames] = change(frames[changedFrames] as Frame);
-    },
     firstSeq: () => firstSeq,
     lastSeq: () => firstSeq + frames.length - 1,
-    finished: () => finished,
-    changed: () => changed,
-    confirm,
+    begun: () => (frames.length === 0 ? [] : begun),
+    httpExchanges: () => httpExchanges,
+
+    add(frame, isBegun) {
+      frames.push(frame);
+      if (isBegun) begun.push(frame);
+      onChange();
+    },
+    redact(redact) {
+      for (; redacted < frames.length; redacted += 1) frames[redacted] = redact(frames[redacted] as Frame);
+    },
+    lose(count, bytes) {
+      loss.frames += count;
+      loss.bytes += bytes;
+      onChange();
+    },
+    begin(httpExchange) {
+      lastHttpExchange += 1;
+      httpExchange.number = lastHttpExchange;
+      touch(httpExchange);
+    },
+    touch,
+    change(change) {
+      Object.assign(state, change);
+      onChange();
+    },
+
+    confirm() {
+      if (frames.length > 0) begun = [];
+      firstSeq += frames.length;
+      forget();
+    },
     giveUp() {
       for (const { size } of frames) {
         loss.frames += 1;
         loss.bytes += size;
       }
-      // Their numbers are free again: the stored ones stay without a hole.
-      frames = [];
-      changedFrames = 0;
-      finished = [];
-      changed.clear();
-    },
-    begin(exchange) {
-      exchanges += 1;
-      exchange.number = exchanges;
-      touch(exchange);
-    },
-    touch,
-    add(frame, isHeld) {
-      onNews();
-      frames.push(frame);
-      if (isHeld) finished.push(frame);
-    },
-    lose(count, bytes) {
-      loss.frames += count;
-      loss.bytes += bytes;
-      onNews();
-    },
-    hasSeen(eventId, data) {
-      const before = events.get(eventId);
-      const now = fingerprint(data);
-      events.set(eventId, now);
-      return before === now;
-    },
-    change(change) {
-      Object.assign(row, change);
-      // Ended sessions are kept, and after idleness alone may they be resumed.
-      if (row.end !== null && row.end.reason !== 'idle') events.clear();
-      onNews();
+      // Their numbers are free again, so that those of the stored ones have no hole.
+      forget();
     },
   };
-}
-
-/** FNV-1a. */
-function fingerprint(data: Buffer): number {
-  let hash = 0x811c9dc5;
-  for (const byte of data) hash = Math.imul(hash ^ byte, 0x01000193);
-  return hash;
 }

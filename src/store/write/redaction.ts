@@ -86,10 +86,7 @@ const KEY_LINE =
 export type KeyLines = Map<string, number>;
 
 /** Lines of stdio, in their order: a private key may take many of them. `keyLines` is the state between two lines. */
-export function createLineRedactor(
-  redactor: Redactor,
-  keyLines: KeyLines = new Map(),
-): (frame: Frame) => Frame {
+function createLineRedactor(redactor: Redactor, keyLines: KeyLines = new Map()): (frame: Frame) => Frame {
   function goOnInKey(frame: Frame, left: number): Frame {
     const text = frame.payload.toString('latin1');
     keyLines.set(frame.channel, KEY_END.test(text) ? 0 : left - 1);
@@ -128,8 +125,14 @@ function orWithoutBytes(redact: (frame: Frame) => Frame): (frame: Frame) => Fram
   };
 }
 
+/** Redacts frames of stdio, in their order, and of HTTP. `keyLines` is the state between two lines. */
+export function createFrameRedactor(redactor: Redactor, keyLines?: KeyLines): (frame: Frame) => Frame {
+  const redactLine = createLineRedactor(redactor, keyLines);
+  return (frame) => (frame.http === null ? redactLine(frame) : redactHttpFrame(frame, redactor));
+}
+
 /** A body or an event. */
-export function redactHttpFrame(frame: Frame, redactor: Redactor): Frame {
+function redactHttpFrame(frame: Frame, redactor: Redactor): Frame {
   return orWithoutBytes((one) => redactBodyOrEvent(one, redactor))(frame);
 }
 

@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest';
 import { createBatcher, eachItem } from '../../../src/store/record/batch.ts';
-import { appendNews, createNewsReader, type HttpNews, sizeOf } from '../../../src/store/record/http-items.ts';
+import {
+  appendHttpItem,
+  createHttpItemReader,
+  type HttpItem,
+  sizeOf,
+} from '../../../src/store/record/http-items.ts';
 
 const at = 1_700_000_000_000_123;
 const exchange = 4_000_000_000;
 const bytes = Buffer.from([0, 1, 255, 10, 13]);
-const EVERY_KIND: HttpNews[] = [
+const EVERY_KIND: HttpItem[] = [
   {
     type: 'request',
     exchange,
@@ -88,10 +93,10 @@ const EVERY_KIND: HttpNews[] = [
 ];
 
 test('every kind of news arrives as it was sent, and in its order', () => {
-  const arrived: HttpNews[] = [];
-  const newsOf = createNewsReader();
+  const arrived: HttpItem[] = [];
+  const newsOf = createHttpItemReader();
   const batcher = createBatcher((batch) => eachItem(batch, (item) => arrived.push(newsOf(item))));
-  for (const news of EVERY_KIND) appendNews(batcher.append, news);
+  for (const news of EVERY_KIND) appendHttpItem(batcher.append, news);
   batcher.flush();
   expect(arrived).toEqual(EVERY_KIND);
 });

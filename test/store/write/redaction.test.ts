@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PLAIN_PROFILE } from '../../../src/protocol/redact/profile.ts';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
-import { createStdioIntake } from '../../../src/store/record/stdio-intake.ts';
+import { createIntake } from '../../../src/store/record/intake.ts';
 import {
   answered,
   asked,
@@ -23,13 +23,14 @@ const DIGITS = /(?<=\[redacted:[a-z-]+:)[0-9a-f]{12}/g;
 function startStdio() {
   const db = tempStore();
   const store = openStore(db);
-  const intake = createStdioIntake(
+  const intake = createIntake(
     {
       ...{ name: null, labels: [], basis: 'stdio-process', transport: 'stdio', target: 'x', command: ['x'] },
       ...{ cwd: null, at: 1, tapedeck: '0', pid: process.pid, parentPid: process.ppid },
     },
     1024 * 1024,
     PLAIN_PROFILE,
+    () => {},
   );
   intake.open(store, null);
   function save(): void {
@@ -70,7 +71,7 @@ test('however lines are cut into chunks, what is stored is the same, and no file
       const [whole, cut] = [[], cuts].map((own) => {
         const { db, store, intake, save } = startStdio();
         for (const chunk of cutAt(`${lines.join('\n')}\n`, own)) {
-          intake.feed({ kind: channel, owner: 0, at: 2, bytes: Buffer.from(chunk) });
+          intake.framer.feed({ kind: channel, owner: 0, at: 2, bytes: Buffer.from(chunk) });
           save();
           for (const { secret } of secrets) expect(storeHolds(db, secret), secret).toBe(false);
         }
@@ -88,12 +89,12 @@ test('however lines are cut into chunks, what is stored is the same, and no file
 test('a line that ends amid a secret is stored without it', async () => {
   const { db, store, intake, save } = startStdio();
   const { text = '' } = FAKE_SECRETS.find(({ rule }) => rule === 'github-token') ?? {};
-  intake.feed({ kind: 1, owner: 0, at: 1, bytes: Buffer.from(`{"a":1,"b":"x ${text.slice(0, 20)}`) });
+  intake.framer.feed({ kind: 1, owner: 0, at: 1, bytes: Buffer.from(`{"a":1,"b":"x ${text.slice(0, 20)}`) });
   save();
   expect(store.prepare('SELECT CAST(bytes AS TEXT) AS text FROM unfinished').all()).toEqual([
     { text: '{"a":1,"b":"x ' },
   ]);
-  await intake.finish();
+  await intake.framer.finish();
   save();
   intake.end(STOPPED);
   expect(textsOf(store)).toEqual(['stdout {"a":1,"b":"x [redacted:github-token:…]']);
@@ -104,7 +105,7 @@ test('a line that ends amid a secret is stored without it', async () => {
 test('a private key over many lines of stderr is replaced line by line, and what follows is not', () => {
   const { db, store, intake, save } = startStdio();
   const lines = ['before', ...FAKE_KEY.split('\n'), 'after', '{"jsonrpc":"2.0"}'];
-  for (const line of lines) intake.feed({ kind: 2, owner: 0, at: 1, bytes: Buffer.from(`${line}\n`) });
+  for (const line of lines) intake.framer.feed({ kind: 2, owner: 0, at: 1, bytes: Buffer.from(`${line}\n`) });
   save();
   const key = 'stderr [redacted:private-key:…]';
   expect(textsOf(store)).toEqual([
@@ -124,7 +125,7 @@ test('a private key over many lines of stderr is replaced line by line, and what
 test('a log that only mentions the beginning of a key loses no further lines', () => {
   const { store, intake, save } = startStdio();
   const lines = [`expected ${FAKE_KEY.split('\n')[0]} in the file`, 'so nothing was loaded at all', 'x'];
-  for (const line of lines) intake.feed({ kind: 2, owner: 0, at: 1, bytes: Buffer.from(`${line}\n`) });
+  for (const line of lines) intake.framer.feed({ kind: 2, owner: 0, at: 1, bytes: Buffer.from(`${line}\n`) });
   save();
   expect(textsOf(store).slice(1)).toEqual(['stderr so nothing was loaded at all', 'stderr x']);
   store.close();

@@ -1,0 +1,321 @@
+/**
+ * One HTTP exchange while it is recorded: what is known of it, what has come of its bodies, and the frames that become of
+ * them. A body becomes a frame when it is whole, an event of a stream as it comes. The exchange belongs to one session for
+ * good; which one is decided when its request is whole, or when it has to be stored.
+ */
+
+import {
+  addEnd,
+  addResponse,
+  beginExchange,
+  type HttpExchange,
+  partOfRequest,
+  partOfResponse,
+} from '../../protocol/http/exchange.ts';
+import {
+  contentCodingOf,
+  EVENTS_TYPE,
+  headerOf,
+  JSON_TYPE,
+  mediaTypeOf,
+} from '../../protocol/http/headers.ts';
+import type { HttpSessions } from '../../protocol/http/sessions.ts';
+import { type Message, parseMessages } from '../../protocol/message/message.ts';
+import type { Frame, FramePart, HttpChannel, HttpMark } from '../../protocol/wire/frame.ts';
+import type {
+  HttpEndEvent,
+  HttpEvent,
+  HttpRequestEvent,
+  HttpResponseEvent,
+} from '../../protocol/wire/http-event.ts';
+import { isMessageEvent, readSse, type SseFields } from '../../protocol/wire/sse.ts';
+import type { PendingSession } from '../write/pending.ts';
+import {
+  BodyCollector,
+  type CollectedBody,
+  createEventCollector,
+  type EventCollector,
+  isIdentity,
+  type StreamBlock,
+} from './http-bodies.ts';
+import type { HttpLoss } from './http-items.ts';
+import { type FirstSign, type PendingPiece, UnfinishedFrame } from './unfinished.ts';
+
+/** What the exchanges of one proxy run share. */
+export type HttpRun = {
+  maxFrameBytes: number;
+  /** Where what is not whole could give a secret away; null: it may all be stored. */
+  firstSign: FirstSign | null;
+  /** The path of the MCP server at the upstream. */
+  mcpPath: string;
+  sessions: HttpSessions;
+  /** The session of this number. */
+  sessionOf: (number: number) => PendingSession;
+  /** Whether an event with this id and these data came before in the session; remembers it. */
+  hasSeen: (session: PendingSession, eventId: string, data: Buffer) => boolean;
+};
+
+const HTTP_CHANNELS = ['request', 'response', 'sse'] as const satisfies readonly HttpChannel[];
+
+const NOTHING: readonly Buffer[] = [];
+
+/** A class, because there is one for every exchange, and closures cost more. */
+export class OpenHttpExchange {
+  /** Its number within the proxy run. */
+  readonly #id: number;
+  readonly #run: HttpRun;
+  readonly #row: HttpExchange;
+  readonly #isMcp: boolean;
+  #session: PendingSession | null = null;
+  /** The messages of its request. */
+  #requests: readonly Message[] = [];
+  #request: BodyCollector | null = null;
+  #response: BodyCollector | null = null;
+  #events: EventCollector | null = null;
+  #unfinished: Partial<Record<HttpChannel, UnfinishedFrame>> = {};
+
+  constructor(event: HttpRequestEvent, run: HttpRun) {
+    this.#id = event.exchange;
+    this.#run = run;
+    this.#row = beginExchange(event);
+    this.#isMcp = pathOf(event.path) === run.mcpPath;
+  }
+
+  /** Takes what passed next. */
+  feed(event: Exclude<HttpEvent, HttpRequestEvent | HttpEndEvent>): void {
+    switch (event.type) {
+      case 'request-body':
+        this.#countLost(this.#body('request').feed(event.bytes as Buffer));
+        return;
+      case 'request-end':
+        this.#row.requestEndedAt = event.at;
+        this.#row.requestTrailers = event.rawTrailers;
+        this.#finishRequest(event.at, event.isComplete);
+        return;
+      case 'information':
+        this.#row.informations.push({ at: event.at, status: event.status, headers: event.rawHeaders });
+        this.#session?.touch(this.#row);
+        return;
+      case 'response':
+        this.#beginResponse(event);
+        return;
+      case 'response-body':
+        this.#row.responseBytes += event.bytes.length;
+        this.#feedResponse(event.bytes as Buffer, event.at, event.original);
+        return;
+    }
+  }
+
+  /** Makes frames of what is left. It may return a promise, which settles when they are there. */
+  end(event: HttpEndEvent): Promise<void> | undefined {
+    const left = this.#events?.end();
+    if (left !== undefined) return left.then(() => this.#finish(event));
+    this.#finish(event);
+    return undefined;
+  }
+
+  /** Says that the next bytes of one side were lost. */
+  lose({ side, pieces, bytes }: HttpLoss): void {
+    const session = this.assign(null);
+    if (side === 'response') this.#row.responseBytes += bytes;
+    if (side === 'response' && this.#events !== null) {
+      session.lose(pieces, bytes);
+      this.#events.lose();
+      return;
+    }
+    // However many pieces of it are lost, a body is one frame.
+    session.lose(this.#body(side === 'request' ? 'request' : 'response').lose(bytes) ? 1 : 0, bytes);
+  }
+
+  /** Null until it was assigned to one. */
+  get session(): PendingSession | null {
+    return this.#session;
+  }
+
+  /** Gives it a session, where it has none. `messages` are those of its request; null: they are not known. */
+  assign(messages: readonly Message[] | null): PendingSession {
+    const { sessions, sessionOf } = this.#run;
+    if (this.#session !== null) {
+      if (messages !== null) sessions.read(this.#id, messages);
+      return this.#session;
+    }
+    const { at, client, method, path, requestHeaders: headers } = this.#row;
+    const number = sessions.assign(
+      {
+        exchange: this.#id,
+        ...{ at, method },
+        connection: client,
+        target: path,
+        sessionId: headerOf(headers, 'mcp-session-id') || null,
+        credentials: headerOf(headers, 'authorization') || null,
+        protocolVersion: headerOf(headers, 'mcp-protocol-version') || null,
+        acceptsEvents: headerOf(headers, 'accept').includes(EVENTS_TYPE),
+      },
+      messages,
+    );
+    this.#session = sessionOf(number);
+    this.#session.begin(this.#row);
+    return this.#session;
+  }
+
+  /** The pieces of its bodies and events that are not whole yet and not stored; none before it has a session. */
+  unfinished(): PendingPiece[] {
+    const session = this.#session;
+    if (session === null) return [];
+    const { number: exchange, responseAt, at } = this.#row;
+    return HTTP_CHANNELS.flatMap((channel) => {
+      const fragments = this.#fragments(channel);
+      if (fragments.length === 0) return [];
+      this.#unfinished[channel] ??= new UnfinishedFrame(this.#run.firstSign, !this.#isMcp);
+      return this.#unfinished[channel].pieces(fragments, {
+        session,
+        channel,
+        exchange,
+        at: responseAt ?? at,
+      });
+    });
+  }
+
+  /** What has come so far of what is not whole. Nothing can be searched for secrets while it is in a content coding. */
+  #fragments(channel: HttpChannel): readonly Buffer[] {
+    if (channel === 'sse') return this.#events?.held() ?? NOTHING;
+    const [body, headers] =
+      channel === 'request'
+        ? [this.#request, this.#row.requestHeaders]
+        : [this.#response, this.#row.responseHeaders];
+    if (body === null) return NOTHING;
+    return this.#run.firstSign === null || isIdentity(contentCodingOf(headers)) ? body.held : NOTHING;
+  }
+
+  #finishRequest(at: number, isComplete: boolean): void {
+    const row = this.#row;
+    const request = this.#request;
+    this.#request = null;
+    if (request === null) {
+      this.assign(null).touch(row);
+      return;
+    }
+    row.requestBytes = request.size;
+    const body = request.collect(contentCodingOf(row.requestHeaders));
+    const messages = parseMessages(body.payload);
+    const mediaType = mediaTypeOf(row.requestHeaders);
+    const part = partOfRequest({ method: row.method, isMcpPath: this.#isMcp }, messages);
+    if (part === 'body') this.#requests = messages;
+    const session = this.assign(part === 'body' ? messages : null);
+    if (row.requestBytes > 0)
+      this.#add(session, bodyFrame('request', row, body, part, { at, isComplete, mediaType }));
+    session.touch(row);
+  }
+
+  #beginResponse(event: HttpResponseEvent): void {
+    const { maxFrameBytes, sessions } = this.#run;
+    addResponse(this.#row, event);
+    this.assign(null).touch(this.#row);
+    const sessionId = headerOf(event.rawHeaders, 'mcp-session-id') || null;
+    sessions.responded(this.#id, { at: event.at, status: event.status, sessionId });
+    if (mediaTypeOf(event.rawHeaders) !== EVENTS_TYPE) return;
+    this.#events = createEventCollector({
+      coding: contentCodingOf(event.rawHeaders),
+      maxBytes: maxFrameBytes,
+      onBlock: (block) => this.#addBlock(block),
+      onSkip: (bytes) => this.#session?.lose(0, bytes),
+    });
+  }
+
+  #feedResponse(bytes: Buffer, at: number, original?: Uint8Array): void {
+    if (this.#events !== null) {
+      this.#events.feed(bytes, at, original);
+      return;
+    }
+    this.#countLost(this.#body('response').feed(bytes, original));
+  }
+
+  #body(side: 'request' | 'response'): BodyCollector {
+    const { maxFrameBytes } = this.#run;
+    if (side === 'request') {
+      this.#request ??= new BodyCollector(maxFrameBytes);
+      return this.#request;
+    }
+    this.#response ??= new BodyCollector(maxFrameBytes);
+    return this.#response;
+  }
+
+  /** Further bytes of a body that is counted as lost already. It was given a session then. */
+  #countLost(bytes: number): void {
+    if (bytes > 0) this.#session?.lose(0, bytes);
+  }
+
+  #addBlock(block: StreamBlock): void {
+    const { sessions, hasSeen } = this.#run;
+    const row = this.#row;
+    const session = this.#session;
+    if (session === null) return;
+    const fields = block.isDecoded && !block.truncated ? readSse(block.payload) : null;
+    if (fields?.event === 'endpoint' && row.method === 'GET') {
+      sessions.endpoint(this.#id, (fields.data ?? '').toString());
+    }
+    let isReplayed = false;
+    if (fields?.id != null && fields.data !== null && fields.data.length > 0) {
+      const isResumed = headerOf(row.requestHeaders, 'last-event-id') !== '';
+      isReplayed = hasSeen(session, fields.id, fields.data) && isResumed;
+    }
+    this.#add(session, eventFrame(row.number, block, fields, isReplayed));
+  }
+
+  #add(session: PendingSession, frame: Frame): void {
+    session.add(frame, this.#unfinished[frame.channel as HttpChannel]?.finish() ?? false);
+  }
+
+  #finish(event: HttpEndEvent): void {
+    const row = this.#row;
+    const response = this.#response;
+    const session = this.assign(null);
+    if (response !== null && response.size > 0) {
+      const body = response.collect(contentCodingOf(row.responseHeaders));
+      const part = partOfResponse(row.status ?? 0, this.#requests, () => parseMessages(body.payload));
+      const { isComplete, at } = event;
+      const mediaType = mediaTypeOf(row.responseHeaders);
+      this.#add(session, bodyFrame('response', row, body, part, { at, isComplete, mediaType }));
+    }
+    addEnd(row, event, session.lastSeq());
+    session.touch(row);
+  }
+}
+
+function pathOf(target: string): string {
+  const query = target.indexOf('?');
+  return query < 0 ? target : target.slice(0, query);
+}
+
+type BodyFacts = { at: number; isComplete: boolean; mediaType: string };
+
+function bodyFrame(
+  channel: 'request' | 'response',
+  row: HttpExchange,
+  { payload, size, truncated, sha256, isDecoded, original }: CollectedBody,
+  part: FramePart,
+  { at, isComplete, mediaType }: BodyFacts,
+): Frame {
+  const marks: HttpMark[] = [];
+  if (!isDecoded) marks.push('undecoded');
+  if (part === 'body' && mediaType !== JSON_TYPE) marks.push('wrong-type');
+  if (!isComplete) marks.push('incomplete');
+  const http = { exchange: row.number, marks, original, sha256 };
+  return { channel, at, payload, lineEnd: '', size, truncated, part, http };
+}
+
+/** `fields` null: the block could not be read. */
+function eventFrame(
+  exchange: number,
+  { at, payload, size, truncated, isComplete, isDecoded, original, sha256 }: StreamBlock,
+  fields: SseFields | null,
+  isReplayed: boolean,
+): Frame {
+  const marks: HttpMark[] = [];
+  if (!isDecoded) marks.push('undecoded');
+  if (!isComplete) marks.push('incomplete');
+  if (isReplayed) marks.push('replayed');
+  const part = fields === null || isMessageEvent(fields) ? 'event' : 'block';
+  const http = { exchange, marks, original, sha256 };
+  return { channel: 'sse', at, payload, lineEnd: '', size, truncated, part, http };
+}
