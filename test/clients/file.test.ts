@@ -188,9 +188,9 @@ test('many that wrap and unwrap at once leave one of the two, whole', async () =
   for (const { code, stderr } of await Promise.all(runs)) expect(code, stderr).toBe(0);
   const text = readFileSync(file, 'utf8');
   expect(text === SIMPLE || text.split('"record"').length === 2, text).toBe(true);
-  expect((await home.run('wrap', 'cursor').ended).code).toBe(0);
+  expect((await home.runInProcess('wrap', 'cursor')).code).toBe(0);
   expect(readFileSync(file, 'utf8').split('"record"').length).toBe(2);
-  expect((await home.run('unwrap', 'cursor').ended).code).toBe(0);
+  expect((await home.runInProcess('unwrap', 'cursor')).code).toBe(0);
   expect(readFileSync(file, 'utf8')).toBe(SIMPLE);
 });
 
@@ -224,15 +224,15 @@ test.each([
     const content =
       '{ "mcpServers": { "a": { "command": "npx" }, "b": { "url": "https:\\/\\/b.example/mcp" } } }\n';
     const file = home.put('.cursor/mcp.json', content);
-    if (command === 'unwrap') expect((await home.run('wrap', 'cursor').ended).code).toBe(0);
+    if (command === 'unwrap') expect((await home.runInProcess('wrap', 'cursor')).code).toBe(0);
     const killer = home.put('killer.mjs', KILLER);
     const env = { ...home.env, NODE_OPTIONS: `--import ${killer}`, KILL_AT: at, KILL_WHEN: when };
     const killed = await tapedeck([command, 'cursor'], { env, cwd: home.project }).ended;
     expect(killed.signal).toBe('SIGKILL');
     expect(() => JSON.parse(readFileSync(file, 'utf8'))).not.toThrow();
-    expect((await home.run('wrap', 'cursor').ended).code).toBe(0);
+    expect((await home.runInProcess('wrap', 'cursor')).code).toBe(0);
     expect(readFileSync(file, 'utf8')).toContain('127.0.0.1');
-    expect((await home.run('unwrap', 'cursor').ended).code).toBe(0);
+    expect((await home.runInProcess('unwrap', 'cursor')).code).toBe(0);
     expect(readFileSync(file, 'utf8')).toBe(content);
     expect(readdirSync(dirname(file))).toEqual(['mcp.json']);
   },
@@ -242,7 +242,7 @@ test('a copy that cannot be kept is a refusal', async () => {
   const home = makeHome();
   const file = home.put('.cursor/mcp.json', SIMPLE);
   home.put('data/tapedeck', 'in the way');
-  const { code, stderr } = await home.run('wrap', 'cursor').ended;
+  const { code, stderr } = await home.runInProcess('wrap', 'cursor');
   expect(code).toBe(2);
   expect(stderr).toMatch(/^tapedeck: Cannot use .*wrapped: .+\n$/);
   expect(readFileSync(file, 'utf8')).toBe(SIMPLE);

@@ -65,7 +65,7 @@ async function initialize([command = '', ...args]: readonly string[], env: Recor
 }
 
 async function wrap(home: TestHome, ...args: string[]): Promise<void> {
-  const { code, stderr } = await home.run('wrap', ...args).ended;
+  const { code, stderr } = await home.runInProcess('wrap', ...args);
   expect(code, stderr).toBe(0);
 }
 
@@ -111,7 +111,7 @@ test.each(['-dash', 'two words', '', 'ünï "q" \\ $x', '--', 'record'])(
     expect(await initialize(wordsIn('cursor', file), {})).toMatchObject({ id: 1 });
     const names = query(`${home.project}/named.db`, 'SELECT name FROM session');
     expect(names).toEqual([{ name: name === '' ? null : name }]);
-    await home.run('unwrap', 'cursor').ended;
+    await home.runInProcess('unwrap', 'cursor');
     expect(readFileSync(file).equals(before)).toBe(true);
   },
 );
@@ -127,7 +127,7 @@ test('a wrapped server that was edited keeps the edits when it is unwrapped', as
     .replace('"-y", "a"]', '"-y", "a@2", "--flag"], "env": {"K": "v"}')
     .replace('{\n', '{\n  // mine\n');
   writeFileSync(file, edited);
-  expect((await home.run('unwrap', 'cursor').ended).code).toBe(0);
+  expect((await home.runInProcess('unwrap', 'cursor')).code).toBe(0);
   expect(readFileSync(file, 'utf8')).toBe(
     '{\n  // mine\n  "mcpServers": {\n    "a": {"command": "npx", "args": ["-y", "a@2", "--flag"], "env": {"K": "v"}},\n    "b": {"command": "b"}\n  }\n}\n',
   );
@@ -145,6 +145,6 @@ test('a config that its client has written anew is unwrapped too', async () => {
   const wrapped = JSON.parse(readFileSync(file, 'utf8'));
   writeFileSync(file, JSON.stringify({ ...wrapped, numStartups: 2 }, null, 2));
   await wrap(home, 'claude-code');
-  expect((await home.run('unwrap', 'claude-code').ended).code).toBe(0);
+  expect((await home.runInProcess('unwrap', 'claude-code')).code).toBe(0);
   expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ ...value, numStartups: 2 });
 });

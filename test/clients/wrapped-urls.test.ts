@@ -21,7 +21,7 @@ function urlsIn(file: string): Record<string, string> {
 }
 
 async function wrap(home: TestHome, ...args: string[]): Promise<void> {
-  const { code, stderr } = await home.run('wrap', ...args).ended;
+  const { code, stderr } = await home.runInProcess('wrap', ...args);
   expect(code, stderr).toBe(0);
 }
 
@@ -78,7 +78,7 @@ test('wrapped URL servers of several clients are served by one process, each ses
     { name: 'two', client_name: 'two', target: second, end_reason: 'deleted', dropped: 0 },
   ]);
 
-  expect((await home.run('unwrap', 'all').ended).code).toBe(0);
+  expect((await home.runInProcess('unwrap', 'all')).code).toBe(0);
   expect([urlsIn(cursor), urlsIn(gemini)]).toEqual([{ one: first }, { two: second }]);
 });
 
@@ -184,7 +184,7 @@ test('a renamed server is still known by its port, and recorded by its new name'
   await fetch(urlsIn(file)['new'] ?? '');
   await stop(run);
   expect(rows(home, 'SELECT name FROM session')).toEqual([{ name: 'new' }]);
-  await home.run('unwrap', 'cursor').ended;
+  await home.runInProcess('unwrap', 'cursor');
   expect(urlsIn(file)).toEqual({ new: upstream.url });
 });
 
@@ -200,7 +200,7 @@ test('a config that was moved or copied is still known by its ports', async () =
   const run = await serve(home, 1, 'cursor');
   expect(await (await fetch(urlsIn(file)['a'] ?? '')).text()).toBe('fine');
   await stop(run);
-  expect((await home.run('unwrap', 'cursor').ended).code).toBe(0);
+  expect((await home.runInProcess('unwrap', 'cursor')).code).toBe(0);
   expect(readFileSync(moved, 'utf8')).toBe(content);
 });
 
@@ -222,16 +222,16 @@ test('a secret in a URL is on no screen, and in no file that others can read', a
     mcpServers: { a: { url: `https://a.example/${secret}/mcp?key=${secret}` } },
   });
   const file = home.put('.cursor/mcp.json', content);
-  const { stdout, stderr } = await home.run('wrap', 'cursor').ended;
+  const { stdout, stderr } = await home.runInProcess('wrap', 'cursor');
   const run = await serve(home, 1);
   await stop(run);
-  const listed = await home.run('wrap', '--list').ended;
+  const listed = await home.runInProcess('wrap', '--list');
   const said = [stdout.toString(), stderr, run.stderr(), listed.stdout.toString(), listed.stderr].join('');
   expect(said).toContain('https://a.example');
   expect(said).not.toContain(secret);
   const [, copies = ''] = /Copies: (\S+)/.exec(stdout.toString()) ?? [];
   expect(statSync(join(copies, 'wrapped.json')).mode & 0o777).toBe(0o600);
-  await home.run('unwrap', file).ended;
+  await home.runInProcess('unwrap', file);
   expect(readFileSync(file, 'utf8')).toBe(content);
   expect(existsSync(copies)).toBe(false);
 });
@@ -245,7 +245,7 @@ const WRONG: [args: string[], complaint: RegExp][] = [
 ];
 
 test.each(WRONG)('record --wrapped %j is refused in one line', async (args, complaint) => {
-  const { code, stdout, stderr } = await makeHome().run('record', '--wrapped', ...args).ended;
+  const { code, stdout, stderr } = await makeHome().runInProcess('record', '--wrapped', ...args);
   expect({ code, stdout: stdout.toString() }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(complaint);
   expect(stderr).toMatch(/^tapedeck: [^\n]+\n$/);

@@ -9,20 +9,31 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { HEAVY_MODULES, runsHeavy } from '../support/heavy.ts';
 import { scale } from '../support/scale.ts';
-import { ROOT, record, start, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
+import { ROOT, record, start, tapedeckInProcess, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 const require = createRequire(import.meta.url);
 
 async function imported(name: string): Promise<string> {
   const db = tempStore();
-  const { code, stderr } = await tapedeck(['import', join(ROOT, 'recordings', `${name}.ndjson`), '--db', db])
-    .ended;
+  const { code, stderr } = await tapedeckInProcess([
+    'import',
+    join(ROOT, 'recordings', `${name}.ndjson`),
+    '--db',
+    db,
+  ]);
   expect(code, stderr).toBe(0);
   return db;
 }
 
 async function exported(db: string, format: string, ...more: string[]) {
-  const { code, stdout, stderr } = await tapedeck(['export', '--format', format, '--db', db, ...more]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess([
+    'export',
+    '--format',
+    format,
+    '--db',
+    db,
+    ...more,
+  ]);
   return { code, stderr, text: stdout.toString() };
 }
 
@@ -47,7 +58,7 @@ async function converse(...lines: string[]): Promise<string> {
   const file = join(folder, 'flow.ndjson');
   writeFileSync(file, [header, ...frames, ''].join('\n'));
   const db = join(folder, 'r.db');
-  const { code, stderr } = await tapedeck(['import', file, '--db', db]).ended;
+  const { code, stderr } = await tapedeckInProcess(['import', file, '--db', db]);
   expect(code, stderr).toBe(0);
   return db;
 }
@@ -183,7 +194,7 @@ fs.appendFileSync(${JSON.stringify(log)}, JSON.stringify(process.argv.slice(2)) 
   );
   writeFileSync(join(folder, 'evil.ndjson'), source);
   const db = join(folder, 'r.db');
-  await tapedeck(['import', join(folder, 'evil.ndjson'), '--db', db]).ended;
+  await tapedeckInProcess(['import', join(folder, 'evil.ndjson'), '--db', db]);
   const { text } = await exported(db, 'curl');
   writeFileSync(join(folder, 'run.sh'), text);
 
@@ -246,7 +257,7 @@ test('a filter leaves of a session what it holds for, in every format', async ()
   const part = await exported(http, 'ndjson', ...filter);
   const file = join(tempFolder(), 'part.ndjson');
   writeFileSync(file, part.text);
-  const { code, stdout } = await tapedeck(['import', file, '--db', tempStore()]).ended;
+  const { code, stdout } = await tapedeckInProcess(['import', file, '--db', tempStore()]);
   expect([code, stdout.length > 0]).toEqual([0, true]);
   expect(part.text).toContain('echo');
   expect(part.text).not.toContain('get-sum');

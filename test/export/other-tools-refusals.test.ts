@@ -3,10 +3,18 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
+import { startInProcess } from '../support/in-process.ts';
 import { importForeign, linesOf, OTHER_TOOLS, otherTool, sessionOf, textOf } from '../support/other-tools.ts';
 import { scale } from '../support/scale.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
-import { listSessions, showFrames, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
+import {
+  listSessions,
+  showFrames,
+  tapedeck,
+  tapedeckInProcess,
+  tempFolder,
+  tempStore,
+} from '../support/tapedeck.ts';
 
 const CASSETTE = '{"type":"header","cassetteVersion":2,"startedAt":"2026-08-19T07:35:20Z"}';
 const FRAME = '{"type":"frame","t":1,"dir":"c2s","frame":{"jsonrpc":"2.0","method":"a"}}';
@@ -251,16 +259,16 @@ test('messages of 10 MB, and nested as deep as one likes, are read whole', async
 
 test('the command prints an id a session, says what was left out, and takes a format by its name', async () => {
   const db = tempStore();
-  const run = await tapedeck(['import', otherTool('mcpsnoop.jsonl'), '--db', db]).ended;
+  const run = await tapedeckInProcess(['import', otherTool('mcpsnoop.jsonl'), '--db', db]);
   expect(run.code).toBe(0);
   expect(run.stdout.toString()).toMatch(/^[0-9a-f]{12}\n[0-9a-f]{12}\n$/);
   expect(run.stderr).toMatch(/^tapedeck: .*mcpsnoop\.jsonl: lines left out, of HTTP without a message: 1\n$/);
   const forced = ['import', '--db', db, '--format'];
-  const known = await tapedeck([...forced, 'agent-vcr', otherTool('agent-vcr-python.vcr')]).ended;
+  const known = await tapedeckInProcess([...forced, 'agent-vcr', otherTool('agent-vcr-python.vcr')]);
   expect(known).toMatchObject({ code: 0, stderr: '' });
-  const wrong = await tapedeck([...forced, 'mcporter', otherTool('cassette-stdio.jsonl')]).ended;
+  const wrong = await tapedeckInProcess([...forced, 'mcporter', otherTool('cassette-stdio.jsonl')]);
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('expected a message of mcporter') });
-  const unknown = await tapedeck([...forced, 'har', otherTool('mcporter.ndjson')]).ended;
+  const unknown = await tapedeckInProcess([...forced, 'har', otherTool('mcporter.ndjson')]);
   expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('"agent-vcr"') });
   expect(await listSessions(db)).toHaveLength(3);
 });
@@ -270,13 +278,13 @@ test('empty and missing files are refused whatever they are said to be', async (
   const [db, empty] = [join(folder, 'r.db'), join(folder, 'empty')];
   writeFileSync(empty, '\n');
   for (const format of ['mcp-cassette', 'mcpsnoop', 'mcporter', 'agent-vcr']) {
-    const { code, stderr } = await tapedeck(['import', empty, '--format', format, '--db', db]).ended;
+    const { code, stderr } = await tapedeckInProcess(['import', empty, '--format', format, '--db', db]);
     expect([code, stderr]).toEqual([
       2,
       expect.stringContaining(`expected a recording of ${format}, got an empty`),
     ]);
   }
-  const none = await tapedeck(['import', join(folder, 'none.vcr'), '--db', db]).ended;
+  const none = await tapedeckInProcess(['import', join(folder, 'none.vcr'), '--db', db]);
   expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/none\.vcr cannot be read: ENOENT/) });
   expect([existsSync(db), await listSessions(db)]).toEqual([true, []]);
 });
@@ -284,7 +292,7 @@ test('empty and missing files are refused whatever they are said to be', async (
 test('stdin is recognised too', async () => {
   for (const name of OTHER_TOOLS) {
     const db = tempStore();
-    const { child, ended } = tapedeck(['import', '-', '--db', db]);
+    const { child, ended } = startInProcess(['import', '-', '--db', db]);
     child.stdin.end(textOf(name));
     expect((await ended).code).toBe(0);
   }
@@ -292,8 +300,9 @@ test('stdin is recognised too', async () => {
 
 test('show says where a session comes from, and does not make up how it ended', async () => {
   const db = tempStore();
+  // In a process of its own: as long as that runs, sessions without an end are its open ones.
   await tapedeck(['import', otherTool('mcporter.ndjson'), '--db', db]).ended;
-  const text = (await tapedeck(['show', 'linear', '--db', db]).ended).stdout.toString();
+  const text = (await tapedeckInProcess(['show', 'linear', '--db', db])).stdout.toString();
   expect(text).toMatch(/target +unknown\n/);
   expect(text).toMatch(/ended +unknown\n/);
   expect(text).toMatch(/imported +from mcporter: messages as it kept them, not the bytes that passed\n/);
@@ -309,7 +318,7 @@ test('what another tool has left in the clear can be masked', async () => {
   );
   const id = (await ended).stdout.toString().trim();
   expect((await showFrames(db, id))[0]?.text).toContain(text);
-  const masked = await tapedeck(['redact', id, '--db', db]).ended;
+  const masked = await tapedeckInProcess(['redact', id, '--db', db]);
   expect(masked).toMatchObject({ code: 0, stderr: '' });
   expect((await showFrames(db, id))[0]?.text).toContain('[redacted:github-token:');
 });
@@ -317,6 +326,6 @@ test('what another tool has left in the clear can be masked', async () => {
 test('check misses nothing that a tool does not keep', async () => {
   const db = tempStore();
   await tapedeck(['import', otherTool('agent-vcr-typescript.vcr'), '--db', db]).ended;
-  const { code, stdout } = await tapedeck(['check', '--db', db]).ended;
+  const { code, stdout } = await tapedeckInProcess(['check', '--db', db]);
   expect([code, stdout.toString()]).toEqual([0, expect.stringContaining('is from another tool')]);
 });

@@ -9,6 +9,7 @@ import {
   showFrames,
   start,
   tapedeck,
+  tapedeckInProcess,
   tempFolder,
   tempStore,
 } from '../support/tapedeck.ts';
@@ -45,7 +46,7 @@ test('real sessions by stdio and HTTP, of both eras, survive export and import w
 test('the commands export and import through files and pipes', async () => {
   const db = tempStore();
   const files = NAMES.map((name) => join(RECORDINGS, `${name}.ndjson`));
-  const imported = await tapedeck(['import', ...files, '--db', db]).ended;
+  const imported = await tapedeckInProcess(['import', ...files, '--db', db]);
   expect(imported).toMatchObject({ code: 0, stderr: '' });
   const ids = imported.stdout.toString().trim().split('\n');
   const listed = await listSessions(db);
@@ -53,10 +54,12 @@ test('the commands export and import through files and pipes', async () => {
   expect(listed.map(({ name }) => name).toSorted()).toEqual(NAMES);
 
   const out = join(tempFolder(), 'out.ndjson');
-  expect(await tapedeck(['export', 'modern-http', '--db', db, '-o', out]).ended).toMatchObject({ code: 0 });
+  expect(await tapedeckInProcess(['export', 'modern-http', '--db', db, '-o', out])).toMatchObject({
+    code: 0,
+  });
   const text = readFileSync(out, 'utf8');
   expect(text).toBe(readFileSync(join(RECORDINGS, 'modern-http.ndjson'), 'utf8'));
-  expect((await tapedeck(['export', ids[2] ?? '', '--db', db]).ended).stdout.toString()).toBe(text);
+  expect((await tapedeckInProcess(['export', ids[2] ?? '', '--db', db])).stdout.toString()).toBe(text);
 
   const piped = tapedeck(['import', '-', '--name', 'by pipe', '--db', db]);
   piped.child.stdin.end(text);

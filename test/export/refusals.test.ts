@@ -1,7 +1,14 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
-import { listSessions, tapedeck, tempFolder, tempStore, until } from '../support/tapedeck.ts';
+import {
+  listSessions,
+  tapedeck,
+  tapedeckInProcess,
+  tempFolder,
+  tempStore,
+  until,
+} from '../support/tapedeck.ts';
 import { exportText, importText } from '../support/text-recording.ts';
 
 const STDIO =
@@ -309,9 +316,9 @@ test('the command says what is wrong in one line, and exits with 2', async () =>
   const { code, stdout, stderr } = await piped.ended;
   expect({ code, stdout: stdout.toString() }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(/^tapedeck: stdin, line 2: [^\n]*\n$/);
-  const missing = await tapedeck(['import', `${tempFolder()}/none.ndjson`, '--db', db]).ended;
+  const missing = await tapedeckInProcess(['import', `${tempFolder()}/none.ndjson`, '--db', db]);
   expect(missing.code).toBe(2);
   expect(missing.stderr).toMatch(/none\.ndjson cannot be read: ENOENT/);
-  const unwritable = await tapedeck(['export', '--db', db, '--output', '/no/such/folder/a']).ended;
+  const unwritable = await tapedeckInProcess(['export', '--db', db, '--output', '/no/such/folder/a']);
   expect(unwritable.code).toBe(2);
 });

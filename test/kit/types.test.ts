@@ -155,6 +155,13 @@ async function typeCheck(folder: string, file: string, source: string, options: 
   const config = { compilerOptions: { ...OPTIONS, ...options }, include: [file] };
   writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config));
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
-  const { stdout, stderr } = await start(process.execPath, [tsc, '-p', project, '--pretty', 'false', '--singleThreaded']).ended;
+  const { stdout, stderr } = await start(process.execPath, [
+    tsc,
+    '-p',
+    project,
+    '--pretty',
+    'false',
+    '--singleThreaded',
+  ]).ended;
   return stdout.toString() + stderr;
 }

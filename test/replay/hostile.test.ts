@@ -13,10 +13,11 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openMock } from '../support/http-mock.ts';
+import { startInProcess } from '../support/in-process.ts';
 import { parseOne } from '../support/messages.ts';
 import { scale } from '../support/scale.ts';
 import { importSaid, replay, type SaidLine } from '../support/stdio-replay.ts';
-import { ROOT, tapedeck, tempFolder } from '../support/tapedeck.ts';
+import { ROOT, tapedeck, tapedeckInProcess, tempFolder } from '../support/tapedeck.ts';
 
 const call = (id: number, name: string, args: unknown = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } });
@@ -115,7 +116,7 @@ test('a store that breaks off, or is none, is refused', async () => {
   const none = join(tempFolder(), 'none.db');
   writeFileSync(none, 'not a store\n'.repeat(100));
   for (const file of [cut, none]) {
-    const { code, stdout, stderr } = await tapedeck(['replay', 'calls', '--db', file]).ended;
+    const { code, stdout, stderr } = await tapedeckInProcess(['replay', 'calls', '--db', file]);
     expect([code, stdout.toString()]).toEqual([2, '']);
     expect(stderr).toMatch(/^tapedeck: .+\n$/);
   }
@@ -152,7 +153,7 @@ test('nothing that a recording names is executed or reached', async () => {
     { ms: 1, channel: 'stdout', message: JSON.parse(answer(1, { command: named })) },
   ];
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-  const { child, ended } = tapedeck(['replay', file], { cwd: folder });
+  const { child, ended } = startInProcess(['replay', file], { cwd: folder });
   child.stdin.end(`${call(5, named, { a: 'b' })}\n${call(6, named, { a: named })}\n`);
   const { code, stdout } = await ended;
   expect([code, stdout.toString().split('\n').length]).toEqual([0, 3]);

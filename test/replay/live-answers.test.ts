@@ -1,11 +1,13 @@
 /** What live clients answer to the server's own questions, compared with what was recorded. */
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { capabilityFor, isDeclared } from '../../src/replay/play/questions.ts';
+import { startInProcess } from '../support/in-process.ts';
 import { modernMeta } from '../support/messages.ts';
 import { importSaid, replay } from '../support/stdio-replay.ts';
-import { tapedeck, tempFolder, until } from '../support/tapedeck.ts';
+import { tempFolder, until } from '../support/tapedeck.ts';
 
 const INITIALIZE = JSON.stringify({
   jsonrpc: '2.0',
@@ -31,7 +33,7 @@ const recorded = (answer: string) =>
 
 /** Answers the question, and gives how it ended. */
 async function answerWith(db: string, answer: string, ...options: string[]) {
-  const { child, stdout, ended } = tapedeck(['replay', 'calls', '--db', db, ...options]);
+  const { child, stdout, ended } = startInProcess(['replay', 'calls', '--db', db, ...options]);
   child.stdin.write(`${INITIALIZE}\n${CALL}\n`);
   await until('it asks', () => stdout().includes('roots/list'));
   child.stdin.end(`${answer.replace('"q"', '1')}\n`);
@@ -122,7 +124,7 @@ test('the order is the recorded one at any speed', async () => {
     ...lines.map((line, i) => ['stdout', line, i % 3] as const),
   ]);
   for (const speed of ['fast', 'recorded', '0.5', '1e9']) {
-    const { child, stdout, ended } = tapedeck(['replay', 'calls', '--db', db, '--speed', speed]);
+    const { child, stdout, ended } = startInProcess(['replay', 'calls', '--db', db, '--speed', speed]);
     child.stdin.write(`${CALL}\n`);
     await until('all is said', () => stdout().includes('five'));
     child.stdin.end();

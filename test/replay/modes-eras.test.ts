@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { expect, test } from 'vitest';
 import { linesOf, listen } from '../support/modes.ts';
 import { startDualEra } from '../support/servers.ts';
-import { tapedeck, tempFolder } from '../support/tapedeck.ts';
+import { tapedeckInProcess, tempFolder } from '../support/tapedeck.ts';
 
 type Era = 'legacy' | 'auto';
 
@@ -119,10 +119,10 @@ test('what a session by HTTP was given more can be verified and exported as all 
   const [file, db] = [join(folder, 'it.ndjson'), join(folder, 'store.db')];
   await see([file, '--mode', 'once', url.href], 'legacy', few);
   await see([file, '--mode', 'new_episodes', url.href], 'legacy', many);
-  await tapedeck(['import', file, '--db', db]).ended;
-  const { stdout } = await tapedeck(['export', '--db', db]).ended;
+  await tapedeckInProcess(['import', file, '--db', db]);
+  const { stdout } = await tapedeckInProcess(['export', '--db', db]);
   expect(stdout.toString()).toBe(readFileSync(file, 'utf8'));
-  const { code, stdout: said } = await tapedeck(['verify', file, url.href]).ended;
+  const { code, stdout: said } = await tapedeckInProcess(['verify', file, url.href]);
   expect(said.toString()).toContain('equal    tools/call test_sampling');
   expect(code, said.toString()).toBe(0);
 });

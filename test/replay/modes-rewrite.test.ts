@@ -19,7 +19,7 @@ import {
   record,
   showFrames,
   start,
-  tapedeck,
+  tapedeckInProcess,
   tempFolder,
   tempStore,
   until,
@@ -98,7 +98,7 @@ test('what is added to a file stands behind what was there, whatever its form', 
   const file = await recordFine();
   const [header = '', ...frames] = linesOf(file);
   const byHand = `${header}\r\n\n  ${frames.join('\n \n')}`;
-  await tapedeck(['list', '--db', tempStore()]).ended;
+  await tapedeckInProcess(['list', '--db', tempStore()]);
   appendFileSync(`${file}.ndjson`, byHand);
   await say([`${file}.ndjson`, '--mode', 'new_episodes', ...DIES], [...HANDSHAKE, toolCall(1, 'fails')]);
   const after = readFileSync(`${file}.ndjson`, 'utf8');
@@ -197,7 +197,7 @@ test('kill -9 costs a stored session nothing of what was answered before', async
 
 test('a file that cannot be written is said before anything is asked', async () => {
   const file = join(tempFolder(), 'no-such-folder', 'it.ndjson');
-  const { code, stdout, stderr } = await tapedeck(['replay', file, '--mode', 'once', ...COUNTER]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['replay', file, '--mode', 'once', ...COUNTER]);
   expect([code, stdout.toString()]).toEqual([2, '']);
   expect(stderr).toContain('it.ndjson cannot be written: ENOENT');
 });

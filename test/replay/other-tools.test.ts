@@ -6,12 +6,12 @@ import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
 import { OTHER_TOOLS, otherTool } from '../support/other-tools.ts';
-import { BIN, tapedeck, tempStore } from '../support/tapedeck.ts';
+import { BIN, tapedeckInProcess, tempStore } from '../support/tapedeck.ts';
 
 /** Imports a fixture with the command, and gives the store and the first id it printed. */
 async function imported(name: string): Promise<{ db: string; id: string }> {
   const db = tempStore();
-  const { code, stdout } = await tapedeck(['import', otherTool(name), '--db', db]).ended;
+  const { code, stdout } = await tapedeckInProcess(['import', otherTool(name), '--db', db]);
   const ids = stdout.toString().split('\n').slice(0, -1);
   expect([code, ids.every((id) => /^[0-9a-f]{12}$/.test(id))]).toEqual([0, true]);
   return { db, id: ids[0] ?? '' };

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { startInProcess } from '../support/in-process.ts';
 import { FAKE_SECRETS, storeHolds } from '../support/secrets.ts';
-import { fixture, record, tapedeck, tempStore, until } from '../support/tapedeck.ts';
+import { fixture, record, tapedeck, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
 const tokens = FAKE_SECRETS.filter(({ rule, text }) => rule !== 'private-key' && !text.includes('\n')).map(
   ({ text }) => text,
@@ -27,7 +28,7 @@ async function recordCalls(texts: readonly string[], options: readonly string[] 
 }
 
 async function ask(recording: readonly string[], texts: readonly string[]) {
-  const run = tapedeck(['replay', ...recording]);
+  const run = startInProcess(['replay', ...recording]);
   run.child.stdin.end(texts.map((text, i) => `${call(i + 100, text)}\n`).join(''));
   const { stdout, stderr } = await run.ended;
   const answers = stdout
@@ -40,7 +41,7 @@ async function ask(recording: readonly string[], texts: readonly string[]) {
 
 async function exported(db: string): Promise<string> {
   const file = `${db}.ndjson`;
-  const { code, stderr } = await tapedeck(['export', '--db', db, '--output', file]).ended;
+  const { code, stderr } = await tapedeckInProcess(['export', '--db', db, '--output', file]);
   expect([code, stderr]).toEqual([0, '']);
   return file;
 }
@@ -102,9 +103,9 @@ test('an exported recording comes back the same, with its rules and what they fo
   const db = await recordCalls(tokens, ['--redact', '$..card']);
   const file = await exported(db);
   const other = tempStore();
-  expect((await tapedeck(['import', file, '--db', other]).ended).code).toBe(0);
+  expect((await tapedeckInProcess(['import', file, '--db', other])).code).toBe(0);
   const [first, again] = await Promise.all(
-    [db, other].map(async (one) => (await tapedeck(['export', '--db', one]).ended).stdout),
+    [db, other].map(async (one) => (await tapedeckInProcess(['export', '--db', one])).stdout),
   );
   expect(again?.toString()).toBe(first?.toString());
   expect(first?.toString()).toMatch(/"redaction":\{"key":"[0-9a-f]{12}","paths":\["\$\.\.card"\]\}/);
@@ -113,7 +114,7 @@ test('an exported recording comes back the same, with its rules and what they fo
 test('verify sends no placeholder to a server, and says so; what was redacted in answers is redacted in live ones', async () => {
   const secret = GITHUB[0] ?? '';
   const db = await recordCalls(['x', secret]);
-  const { stdout, code } = await tapedeck([
+  const { stdout, code } = await tapedeckInProcess([
     'verify',
     'latest',
     '--db',
@@ -121,7 +122,7 @@ test('verify sends no placeholder to a server, and says so; what was redacted in
     '--',
     process.execPath,
     fixture('echo.js'),
-  ]).ended;
+  ]);
   expect(code).toBe(0);
   expect(stdout.toString()).toMatch(/skipped {2}tools\/call echo: it holds secrets that were redacted/);
   expect(stdout.toString()).toContain('1 equal, 0 drifted, 1 skipped');
@@ -156,7 +157,7 @@ test('a secret in an answer to the server is the recorded one, and another one i
 test('malformed input is told without its secrets', async () => {
   const db = await recordCalls(['a']);
   const [secret = ''] = GITHUB;
-  const run = tapedeck(['replay', 'latest', '--db', db]);
+  const run = startInProcess(['replay', 'latest', '--db', db]);
   run.child.stdin.end(`{"text":"${secret}"\n`);
   const { stderr } = await run.ended;
   expect(stderr).toContain('malformed input: what the client sent is not JSON: {"text":"[redacted:');

@@ -5,6 +5,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
+import { startInProcess } from '../support/in-process.ts';
 import { importSaid, replay, type SaidLine } from '../support/stdio-replay.ts';
 import {
   BIN,
@@ -13,6 +14,7 @@ import {
   record,
   showFrames,
   tapedeck,
+  tapedeckInProcess,
   tempFolder,
   tempStore,
   until,
@@ -250,7 +252,7 @@ test('a text recording is replayed as it stands in a repository', async () => {
 test('a text recording that is broken is refused with its line', async () => {
   const file = join(tempFolder(), 'broken.ndjson');
   writeFileSync(file, '{"tapedeck":1,"session":{}}\n{"ms":0,"channel":"stdni"}\n');
-  const { code, stdout, stderr } = await tapedeck(['replay', file]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['replay', file]);
   expect([code, stdout.toString()]).toEqual([2, '']);
   expect(stderr).toMatch(/broken\.ndjson.*line \d/);
 });
@@ -279,7 +281,7 @@ test('a replay that is stopped has written its report, and leaves nothing behind
   ]);
   const folder = tempFolder();
   const [file, report] = [join(folder, 'calls.ndjson'), join(folder, 'report.txt')];
-  await tapedeck(['export', 'calls', '--db', db, '--output', file]).ended;
+  await tapedeckInProcess(['export', 'calls', '--db', db, '--output', file]);
   const { child, stderr, ended } = tapedeck(
     ['replay', file, '--speed', 'recorded', '--report', report, '--fail-on-miss'],
     { env: { TMPDIR: folder } },
@@ -301,7 +303,7 @@ test.each([
   'a recording that %s while it is replayed costs an explanation, not the replay',
   async (_what, sql, reason) => {
     const db = await recordCalls({ n: 1 });
-    const { child, stdout, ended } = tapedeck(['replay', 'calls', '--db', db]);
+    const { child, stdout, ended } = startInProcess(['replay', 'calls', '--db', db]);
     child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
     await expect.poll(() => stdout().length, { timeout: 20_000 }).toBeGreaterThan(0);
     const store = openStore(db);

@@ -1,12 +1,14 @@
 /** Calls that the recorded client took back, and what servers still said of them. */
+
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
 import { recordUrl } from '../support/http-record.ts';
+import { startInProcess } from '../support/in-process.ts';
 import { modernMeta } from '../support/messages.ts';
 import { send } from '../support/send.ts';
 import { startDualEraServer } from '../support/servers.ts';
 import { importSaid, replay } from '../support/stdio-replay.ts';
-import { tapedeck, tempStore, until } from '../support/tapedeck.ts';
+import { tempStore, until } from '../support/tapedeck.ts';
 
 const call = (id: number, name: string, token: number | null = id) =>
   JSON.stringify({
@@ -35,7 +37,7 @@ const TAKEN_BACK = [
 
 test('a call that the recorded client took back is played, and stays open until the live one takes it back', async () => {
   const db = await importSaid('calls', TAKEN_BACK);
-  const { child, stdout, stderr, ended } = tapedeck(['replay', 'calls', '--db', db, '--fail-on-miss']);
+  const { child, stdout, stderr, ended } = startInProcess(['replay', 'calls', '--db', db, '--fail-on-miss']);
   child.stdin.write(`${call(7, 'long')}\n`);
   await until('progress comes', () => stdout().includes('\n'));
   child.stdin.write(`${call(8, 'short')}\n`);

@@ -5,7 +5,14 @@ import { openIndexed } from '../../src/store/keep/catch-up.ts';
 import { eachFrame } from '../../src/store/read/frames.ts';
 import { findSession } from '../../src/store/read/sessions.ts';
 import { reindexSession } from '../../src/store/write/index.ts';
-import { latestSession, record, showFrames, tapedeck, tempStore, until } from '../support/tapedeck.ts';
+import {
+  latestSession,
+  record,
+  showFrames,
+  tapedeckInProcess,
+  tempStore,
+  until,
+} from '../support/tapedeck.ts';
 
 const INITIALIZE =
   '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}';
@@ -103,7 +110,7 @@ test('the index can be rebuilt from the frames, and is the same then', async () 
   const before = [tableOf(store, 'SELECT * FROM message'), tableOf(store, 'SELECT * FROM session')];
   store.exec('DELETE FROM message; UPDATE session SET indexed = 0, exchanges = 0, errors = 0');
   store.close();
-  expect(await tapedeck(['reindex', '--db', db]).ended).toMatchObject({
+  expect(await tapedeckInProcess(['reindex', '--db', db])).toMatchObject({
     code: 0,
     stderr: 'tapedeck: indexed 1 session\n',
   });
@@ -136,7 +143,7 @@ test('reindex leaves the session alone that is being recorded', async () => {
   child.stdin.write('{}\n');
   await until('the session flows', () => stdout().length > 0);
   await until('it is stored', async () => (await latestSession(db)).frames === 2);
-  const { stderr } = await tapedeck(['reindex', '--db', db]).ended;
+  const { stderr } = await tapedeckInProcess(['reindex', '--db', db]);
   expect(stderr).toBe('tapedeck: indexed 1 session\n');
   child.stdin.end();
   await ended;

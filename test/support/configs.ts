@@ -7,7 +7,7 @@ import type { Target } from '../../src/clients/targets.ts';
 import { unwrapConfig } from '../../src/clients/unwrap.ts';
 import { wrapConfig } from '../../src/clients/wrap.ts';
 import type { Change } from '../../src/clients/wrapped.ts';
-import { BIN, type Run, tapedeck, tempFolder } from './tapedeck.ts';
+import { BIN, type Run, tapedeck, tapedeckInProcess, tempFolder } from './tapedeck.ts';
 
 export const LAUNCHER = [process.execPath, BIN];
 
@@ -52,6 +52,7 @@ export type TestHome = {
   /** Writes a file below the home folder; gives its path. */
   put(path: string, content: string | Buffer): string;
   run(...args: string[]): Run;
+  runInProcess(...args: string[]): ReturnType<typeof tapedeckInProcess>;
 };
 
 /** A user without any client, whose data is nobody else's. */
@@ -80,5 +81,6 @@ export function makeHome(): TestHome {
       return file;
     },
     run: (...args) => tapedeck(args, { env, cwd: project }),
+    runInProcess: (...args) => tapedeckInProcess(args, { env, cwd: project }),
   };
 }

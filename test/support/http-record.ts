@@ -3,7 +3,7 @@ import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { connect } from 'node:net';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import { type Run, tapedeck, tempStore, until } from './tapedeck.ts';
+import { type Run, tapedeck, tapedeckInProcess, tempStore, until } from './tapedeck.ts';
 
 export type Recording = {
   run: Run;
@@ -89,7 +89,7 @@ export async function expectSameReindexed({ db, rows }: Recording): Promise<void
   ];
   const before = index();
   for (const { id } of rows<{ id: string }>('SELECT id FROM session')) {
-    expect(await tapedeck(['reindex', id, '--db', db]).ended).toMatchObject({ code: 0 });
+    expect(await tapedeckInProcess(['reindex', id, '--db', db])).toMatchObject({ code: 0 });
   }
   expect(index()).toEqual(before);
 }

@@ -1,4 +1,4 @@
-/** The official client against `tapedeck replay` with a live server behind it, in processes of their own. */
+/** Clients against `tapedeck replay` with a live server behind it: over stdio in processes of their own, else in this one. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -7,8 +7,9 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect } from 'vitest';
+import { type InProcessRun, startInProcess } from './in-process.ts';
 import { EVERYTHING } from './servers.ts';
-import { BIN, type Run, start, tapedeck, tempFolder, until } from './tapedeck.ts';
+import { BIN, tempFolder, until } from './tapedeck.ts';
 
 const NODE = process.execPath;
 
@@ -82,10 +83,10 @@ export async function overHttp<T>(args: readonly string[], act: (client: AskedCl
 }
 
 /** Settles once clients can connect. */
-export async function listen(args: readonly string[]): Promise<{ run: Run; url: URL }> {
+export async function listen(args: readonly string[]): Promise<{ run: InProcessRun; url: URL }> {
   const dashes = args.indexOf('--');
   const at = dashes === -1 ? args.length : dashes;
-  const run = tapedeck(['replay', ...args.slice(0, at), '--listen', '127.0.0.1:0', ...args.slice(at)]);
+  const run = startInProcess(['replay', ...args.slice(0, at), '--listen', '127.0.0.1:0', ...args.slice(at)]);
   const listening = /listening on (\S+);/;
   await until('it listens', () => listening.test(run.stderr()));
   return { run, url: new URL(listening.exec(run.stderr())?.[1] ?? '') };
@@ -93,7 +94,7 @@ export async function listen(args: readonly string[]): Promise<{ run: Run; url: 
 
 /** Says lines to a replay, waiting for the answer of each request before the next line. */
 export async function say(args: readonly string[], messages: readonly object[], env = {}) {
-  const run = start(NODE, [BIN, 'replay', ...args], { env });
+  const run = startInProcess(['replay', ...args], { env });
   for (const message of messages) {
     run.child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
     if (!('id' in message) || !('method' in message)) continue;

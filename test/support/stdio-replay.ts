@@ -1,6 +1,7 @@
-/** Sessions over stdio written by hand, and their replay as a real process. */
+/** Sessions over stdio written by hand, and their replay. */
 import { openStore } from '../../src/store/file/open.ts';
-import { tapedeck, tempStore } from './tapedeck.ts';
+import { startInProcess } from './in-process.ts';
+import { tempStore } from './tapedeck.ts';
 import { importText } from './text-recording.ts';
 
 /** What was said on which side, a millisecond after the line before unless told. */
@@ -28,7 +29,7 @@ export async function replay(
   options: readonly string[] = [],
   sessions: readonly string[] = ['calls'],
 ) {
-  const { child, ended } = tapedeck(['replay', ...sessions, '--db', db, ...options]);
+  const { child, ended } = startInProcess(['replay', ...sessions, '--db', db, ...options]);
   child.stdin.end(lines.map((line) => `${line}\n`).join(''));
   const { code, stdout, stderr } = await ended;
   const answers = stdout.toString().split('\n').slice(0, -1);

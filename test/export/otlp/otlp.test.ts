@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { heavyRequire, runsHeavy } from '../../support/heavy.ts';
-import { ROOT, tapedeck, tempFolder } from '../../support/tapedeck.ts';
+import { ROOT, tapedeckInProcess, tempFolder } from '../../support/tapedeck.ts';
 
 type Value = string | number;
 type Attribute = { key: string; value: { stringValue?: string; intValue?: number } };
@@ -52,13 +52,20 @@ const RECORDINGS = ['everything-stdio', 'everything-http', 'modern-http'];
 
 async function imported(file: string): Promise<string> {
   const db = join(tempFolder(), 'r.db');
-  const { code, stderr } = await tapedeck(['import', file, '--db', db]).ended;
+  const { code, stderr } = await tapedeckInProcess(['import', file, '--db', db]);
   expect(code, stderr).toBe(0);
   return db;
 }
 
 async function otlpOf(db: string, ...more: string[]): Promise<Line[]> {
-  const { code, stdout, stderr } = await tapedeck(['export', '--format', 'otlp', '--db', db, ...more]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess([
+    'export',
+    '--format',
+    'otlp',
+    '--db',
+    db,
+    ...more,
+  ]);
   expect(code, stderr).toBe(0);
   return stdout
     .toString()
@@ -365,8 +372,8 @@ test('a collector gets the same lines, each at its signal, with the headers of t
   const { url, got } = await startCollector(200, '{}');
   const env = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=not%20a%20secret,other=1' };
   const args = ['export', '--format', 'otlp', '--db', db];
-  expect(await tapedeck([...args, '--to', `${url}/base/`], { env }).ended).toMatchObject({ code: 0 });
-  const { stdout } = await tapedeck(args).ended;
+  expect(await tapedeckInProcess([...args, '--to', `${url}/base/`], { env })).toMatchObject({ code: 0 });
+  const { stdout } = await tapedeckInProcess(args);
   expect(got.map(({ line }) => line).join('')).toBe(stdout.toString());
   for (const { path, type, key, line } of got) {
     expect(path).toBe(line.startsWith('{"resourceSpans"') ? '/base/v1/traces' : '/base/v1/metrics');
@@ -376,7 +383,7 @@ test('a collector gets the same lines, each at its signal, with the headers of t
 
 test('what a collector does not take is told', async () => {
   const db = await imported(join(ROOT, 'recordings/everything-stdio.ndjson'));
-  const send = (to: string) => tapedeck(['export', '--format', 'otlp', '--db', db, '--to', to]).ended;
+  const send = (to: string) => tapedeckInProcess(['export', '--format', 'otlp', '--db', db, '--to', to]);
   const refusing = await startCollector(503, 'no room');
   expect(await send(refusing.url)).toMatchObject({
     code: 2,

@@ -13,7 +13,7 @@ import { modernMeta } from '../../support/messages.ts';
 import { send } from '../../support/send.ts';
 import { startDualEraServer } from '../../support/servers.ts';
 import { importSaid, replay, type SaidLine } from '../../support/stdio-replay.ts';
-import { listSessions, ROOT, tapedeck, tempStore } from '../../support/tapedeck.ts';
+import { listSessions, ROOT, tapedeckInProcess, tempStore } from '../../support/tapedeck.ts';
 
 const call = (id: number, name: string) =>
   JSON.stringify({
@@ -125,7 +125,7 @@ test('a client without a session id that varies what it says of itself is replay
 test('recordings of both eras together serve clients of both', async () => {
   const db = tempStore();
   const files = ['everything-http', 'modern-http'].map((name) => join(ROOT, `recordings/${name}.ndjson`));
-  expect((await tapedeck(['import', ...files, '--db', db]).ended).code).toBe(0);
+  expect((await tapedeckInProcess(['import', ...files, '--db', db])).code).toBe(0);
   for (const sessions of [
     ['everything-http', 'modern-http'],
     ['modern-http', 'everything-http'],

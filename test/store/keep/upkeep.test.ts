@@ -8,7 +8,7 @@ import {
   type Run,
   record,
   showFrames,
-  tapedeck,
+  tapedeckInProcess,
   tempStore,
   until,
 } from '../../support/tapedeck.ts';
@@ -101,7 +101,7 @@ test('a recorder deletes what is too old while it records, for good, but for ses
   expect(await showFrames(db, 'live')).toHaveLength(4);
   // Scraps in part-filled pages are left to who has the time.
   expect(countInFiles(db, gone)).toBeLessThan(before / 50);
-  expect(await tapedeck(['prune', '--max-sessions', '99', '--db', db]).ended).toMatchObject({ code: 0 });
+  expect(await tapedeckInProcess(['prune', '--max-sessions', '99', '--db', db])).toMatchObject({ code: 0 });
   expect(countInFiles(db, gone)).toBe(0);
 });
 

@@ -15,7 +15,15 @@ import {
 } from '../../support/http-store.ts';
 import { scale } from '../../support/scale.ts';
 import { FAKE_KEY, FAKE_SECRETS, storeHolds } from '../../support/secrets.ts';
-import { fixture, record, showFrames, tapedeck, tempStore, until } from '../../support/tapedeck.ts';
+import {
+  fixture,
+  record,
+  showFrames,
+  tapedeck,
+  tapedeckInProcess,
+  tempStore,
+  until,
+} from '../../support/tapedeck.ts';
 
 const DIGITS = /(?<=\[redacted:[a-z-]+:)[0-9a-f]{12}/g;
 
@@ -299,7 +307,7 @@ test('with --capture meta no file has any payload, and show, list and replay say
   expect([again === one, another === one]).toEqual([true, false]);
   expect(frames.flatMap(({ messages }) => messages)).toEqual([]);
   const said = async (...args: string[]) => {
-    const { stdout, stderr } = await tapedeck([...args, '--db', db]).ended;
+    const { stdout, stderr } = await tapedeckInProcess([...args, '--db', db]);
     return stdout + stderr;
   };
   expect(await said('show')).toContain('payloads  none: recorded with --capture meta');
