@@ -1,4 +1,4 @@
-/** What is said when a test's expectations of its calls do not hold. Recorded text and the client's own is escaped. */
+/** Checks a test's expectations of its calls. The messages of failures escape recorded text and the client's own. */
 
 import { TapedeckError } from '../errors.ts';
 import { canonicalText } from '../protocol/json/canonical.ts';
@@ -104,7 +104,7 @@ function isNamed({ method, target }: CallContent, name: CallName): boolean {
   return name === method || (target !== null && name === `${method} ${target}`);
 }
 
-/** From what is expected to what was asked, of the members that are expected. */
+/** Compares the expected members with those of the call. */
 function diffTo({ params }: CallContent, expected: ExpectedParams): Diff {
   const live = (params ?? {}) as Record<string, unknown>;
   const named = Object.keys(expected).filter((name) => expected[name] !== undefined);
@@ -115,11 +115,11 @@ function diffTo({ params }: CallContent, expected: ExpectedParams): Diff {
 function canonical(value: object): Buffer {
   const json = Buffer.from(JSON.stringify(value));
   const text = canonicalText(json, { start: 0, end: json.length, type: 'object' });
-  // Too deep, say: then at least the same text is equal.
+  // Some values have no canonical text, such as very deep ones. Then equal texts still are equal.
   return typeof text === 'string' ? json : text;
 }
 
-/** How the calls that could have been meant differ. */
+/** How the nearest calls differ. */
 function nearest(calls: readonly Call[], expected: Expected): string[] {
   const [name, params] = partsOf(expected);
   if (params === undefined) return [];
@@ -167,7 +167,7 @@ function jsonText(value: unknown): string {
   try {
     return JSON.stringify(value) ?? '';
   } catch {
-    // Nested too deep, say.
+    // Such as a value that is nested too deep.
     return '(cannot be shown)';
   }
 }

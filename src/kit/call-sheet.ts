@@ -1,4 +1,4 @@
-/** What was called, put together from what the clients of this process and the spawned ones told. */
+/** Lists what was called, by clients of this process and of the spawned ones. */
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,17 +10,17 @@ import type { Call, CallOutcome, Miss } from './deck.ts';
 
 export type CallSheet = {
   add(part: CallPart): void;
-  /** A new file for one command line's processes to tell their calls in. */
+  /** A new file, in which the processes of one command line log their calls. */
   newFile(): string;
   calls(): readonly Call[];
   misses(): readonly Miss[];
-  /** Where the recorded calls stand that were answered from. */
+  /** The places of the recorded calls that have answered. */
   played(): readonly Place[];
-  /** The files are gone, what was in them is kept. */
+  /** Removes the files and keeps their content. */
   close(): void;
 };
 
-/** All that is known of a call; what was asked always comes first. */
+/** Everything known about a call. The request always comes first. */
 type CallRecord = {
   /** ISO 8601, so that it sorts as text. */
   at: string;
@@ -69,7 +69,7 @@ function linesIn(folder: string | null): string[] {
   return readdirSync(folder).flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n'));
 }
 
-/** A line that is just being written, or that a killed process left, is none. */
+/** Skips a line that is still being written, or that a killed process left unfinished. */
 function read(line: string): (Partial<CallRecord> & { call: string })[] {
   try {
     return [JSON.parse(line)];

@@ -24,9 +24,9 @@ export type UpstreamCommand = {
 
 /** A real server by Streamable HTTP. */
 export type UpstreamUrl = {
-  /** Of its MCP endpoint. */
+  /** The URL of its MCP endpoint. */
   readonly url: string;
-  /** For every request, such as `Authorization`. They are not recorded. */
+  /** Sent with every request, such as `Authorization`. They are not recorded. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 
@@ -39,7 +39,7 @@ export type DeckOptions = {
   readonly mode?: RecordMode | undefined;
   /** The real server, for modes that ask it: a command, or a URL. */
   readonly upstream?: UpstreamCommand | UpstreamUrl | string | undefined;
-  /** Record calls too that the real server did not answer by itself: it died, was too slow, was not there. */
+  /** Also record calls that the real server did not answer by itself: it died, was too slow, was not there. */
   readonly recordFailures?: boolean | undefined;
   /** The store that a session is looked up in; by default `TAPEDECK_DB`, else the platform's own place. */
   readonly db?: string | undefined;
@@ -47,34 +47,34 @@ export type DeckOptions = {
   readonly ignore?: readonly string[] | undefined;
   /** The same for one tool, in its arguments: `search:$.now`. */
   readonly ignoreTool?: readonly string[] | undefined;
-  /** What a call gets that comes more often than it was recorded: `error` (the default), the `last` answer, or a `cycle`. */
+  /** How to answer a call that comes more often than it was recorded: `error` (the default), the `last` answer, or a `cycle`. */
   readonly repeat?: 'error' | 'last' | 'cycle' | undefined;
   /** `fast` (the default), `recorded`, or how many times as fast as recorded. */
   readonly speed?: 'fast' | 'recorded' | number | undefined;
 };
 
-/** A `URL` with the scheme `file:`. Not named so, because the types of Node or of a browser may be missing. */
+/** A `URL` with the scheme `file:`. It is not the type `URL`, because a project may lack the types of Node and of browsers. */
 export type FileUrl = {
-  /** All of it. */
+  /** The whole URL as text. */
   readonly href: string;
 };
 
 /** Any JSON-RPC 2.0 message. */
 export type JsonRpcMessage = {
-  /** The version of JSON-RPC; which other members there are, depends on the message. */
+  /** The version of JSON-RPC. The other members depend on the message. */
   readonly jsonrpc: '2.0';
 };
 
 /**
  * A transport of the official SDK for its `Client`, both `@modelcontextprotocol/sdk` 1.x and
- * `@modelcontextprotocol/client` 2.x: `await client.connect(deck.transport())`. It is good for one connection.
+ * `@modelcontextprotocol/client` 2.x: `await client.connect(deck.transport())`. It serves one connection.
  */
 export type DeckTransport = {
   /** Called by `connect`. Rejects when it is called twice, or after `close`. */
   start(): Promise<void>;
   /** Rejects before `start`, after `close`, and for what is no JSON. Answers come later, never within the call. */
   send(message: JsonRpcMessage): Promise<void>;
-  /** Called by the client's own `close`. What is still to come is not delivered. */
+  /** Called by the client's own `close`. Nothing more is delivered. */
   close(): Promise<void>;
   /** Set by `connect`. Called once, when the transport is closed from either side. */
   onclose?: (() => void) | undefined;
@@ -88,7 +88,7 @@ export type DeckTransport = {
 
 /** The recorded server at a URL of this machine. */
 export type Listening = {
-  /** What an HTTP client is to be pointed at, such as `http://127.0.0.1:40123/mcp`. */
+  /** The URL for an HTTP client, such as `http://127.0.0.1:40123/mcp`. */
   readonly url: string;
   /** Ends open streams and frees the port. Closing the deck does it too. */
   close(): Promise<void>;
@@ -177,7 +177,7 @@ export type Deck = {
   transport(): DeckTransport;
   /** Answers over HTTP on a free port of 127.0.0.1, whatever the recording's own transport was. */
   listen(): Promise<Listening>;
-  /** A command line for whatever spawns a stdio server. Whoever spawns it ends it, as with any server. */
+  /** A command line for anything that spawns a stdio server. The spawning side ends the process, as with any server. */
   command(): ServerCommand;
   /** What was called so far, in order. */
   readonly calls: readonly Call[];
@@ -186,8 +186,8 @@ export type Deck = {
   /** The calls that had no answer so far, in order. */
   readonly misses: readonly Miss[];
   /**
-   * What clients of this process did wrong or otherwise than the recorded one, besides calls: malformed messages, other
-   * answers to what the server asks them. A few lines each. Processes by `command` tell it on their stderr.
+   * What clients of this process did wrong, or unlike the recorded one, besides calls: malformed messages, other answers to
+   * the server's questions. A few lines each. Processes by `command` write theirs to stderr.
    */
   readonly notices: readonly string[];
   /** There was such a call; with `times`, exactly so many. */
@@ -196,7 +196,7 @@ export type Deck = {
   assertNotCalled(call: CallName, params?: ExpectedParams): void;
   /** These calls were made in this order. Others may have come before, between and after. */
   assertOrder(calls: readonly (CallName | readonly [call: CallName, params: ExpectedParams])[]): void;
-  /** Every recorded call was asked for, but for `except`. */
+  /** Every recorded call was asked for, apart from `except`. */
   assertAllUsed(options?: { readonly except?: readonly CallName[] }): void;
   /** Every call had an answer, and there are no `notices`. */
   assertNoMisses(): void;

@@ -1,4 +1,4 @@
-/** The ways by which clients of this process reach a recording; each client has a mock of its own. */
+/** Opens the ways by which clients of this process reach a recording. Each client has a mock of its own. */
 
 import { setImmediate } from 'node:timers';
 import { TapedeckError } from '../errors.ts';
@@ -8,7 +8,7 @@ import { messageText, type Recording } from '../replay/recording/recording.ts';
 import type { Deck, DeckTransport, JsonRpcMessage, Listening } from './deck.ts';
 
 export type Doors = Pick<Deck, 'transport' | 'listen'> & {
-  /** Throws `TapedeckError` once they are closed, as the ways do. */
+  /** Throws `TapedeckError` after `close`, as `transport` and `listen` do. */
   refuseIfClosed(): void;
   /** Closes what is open, for good. */
   close(): Promise<void>;
@@ -32,7 +32,7 @@ export function createDoors(recording: Recording, createMock: () => Mock): Doors
       open.delete(close);
       return server.stop();
     };
-    // It may have been closed meanwhile.
+    // The deck may have been closed meanwhile.
     if (isClosed) await close();
     refuseIfClosed();
     open.add(close);

@@ -1,4 +1,4 @@
-/** A recording, opened for a test: everything that the kit is made of, joined. */
+/** Opens a recording for a test, and joins the parts of the kit to a deck. */
 
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -23,7 +23,7 @@ import { readSettings, type Settings, serverCommand } from './settings.ts';
 const LIVE_TIMEOUT_MS = 300_000;
 
 /**
- * Opens a recording for a test: to be replayed, and, by its mode, to be added to or made.
+ * Opens a recording for a test. The mode says whether it is replayed, extended or made.
  *
  * @param recording The path of a text recording (`.ndjson`; relative to the working directory), a `file:` URL of one, or
  * a session of the store: an id, the beginning of one, a name, or `latest`.
@@ -134,8 +134,6 @@ async function closeAll(doors: Doors, sheet: CallSheet, playback: Playback): Pro
     playback.close();
   }
 }
-
-/** The calls of a recording, and which of them nobody has asked for. */
 
 type RecordedCalls = {
   without(played: readonly Place[]): readonly RecordedCall[];

@@ -1,4 +1,4 @@
-/** Where the recording of a test is, by the test's own names. */
+/** Finds the recording of a test by the test's own names. */
 
 import { createHash } from 'node:crypto';
 import { basename, dirname, extname, join } from 'node:path';
@@ -9,12 +9,12 @@ const EXTENSION = '.ndjson';
 const MAX_NAME_BYTES = 200;
 
 /**
- * The recording of a test: `__recordings__/<test file>/<names>.ndjson` beside the test file, whose name stands there without
- * its extension.
+ * Returns the path of a test's recording: `__recordings__/<test file>/<names>.ndjson` beside the test file, whose name
+ * stands there without its extension.
  *
- * `names` are those of its suites, from the outermost, and its own. Of each, in lower case, whatever is neither letter nor
- * digit becomes one hyphen; a point stands between them. A name with no letter or digit, and what is longer than 200
- * bytes, is told by a hash.
+ * `names` are those of its suites, from the outermost, and its own. Each stands in lower case, with one hyphen for every run
+ * of characters that are neither letters nor digits; points separate them. A hash stands for a name without letters and
+ * digits, and for everything beyond 200 bytes.
  *
  * @param testFile The absolute path of the test file.
  */

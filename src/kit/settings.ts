@@ -1,4 +1,4 @@
-/** The options that a recording is opened with, each with its value. */
+/** Reads the options of `openRecording`, and turns them into a command line for spawned servers. */
 
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,7 +25,7 @@ export type Settings = MatchingOptions & {
   recording: string;
   db: string | undefined;
   mode: RecordMode;
-  /** Null where none was given. */
+  /** Null without the option. */
   upstream: Server | null;
   keepsFailures: boolean;
   speed: Speed;
@@ -57,7 +57,7 @@ function readRecording(given: string | FileUrl): string {
   return isTextRecording(name) ? resolve(name) : name;
 }
 
-/** The mode asked for, else `TAPEDECK_MODE`, else `none` where `CI` is set; `none` too where there is nothing to ask. */
+/** The option's mode, else `TAPEDECK_MODE`, else `none` where `CI` is set. Without an upstream it is `none`, too. */
 function chooseMode(
   option: string | undefined,
   { TAPEDECK_MODE = '', CI = '' }: NodeJS.ProcessEnv,
@@ -77,7 +77,7 @@ function chooseMode(
   return hasUpstream ? mode : 'none';
 }
 
-/** Some set it to say no. */
+/** Some set `CI` to say no. */
 function isSet(text: string): boolean {
   return !['', '0', 'false'].includes(text.toLowerCase());
 }
@@ -98,13 +98,13 @@ function wrongOption(name: string, expected: string, got: unknown): TapedeckErro
 /** The real server behind a recording, as a test names it. */
 
 type Server = LiveTarget & {
-  /** How `tapedeck replay` is told of it: options, and the words at the end. */
+  /** The arguments that name it to `tapedeck replay`: options, and the words at the end. */
   options: string[];
   words: string[];
   env: Record<string, string>;
 };
 
-/** Throws `TapedeckError` `usage` for what names no server. */
+/** Throws `TapedeckError` `usage` for a value that names no server. */
 function readUpstream(upstream: DeckOptions['upstream']): Server | null {
   if (upstream === undefined) return null;
   if (typeof upstream === 'string') return byHttp({ url: upstream });
@@ -138,11 +138,12 @@ function expected(got: string): TapedeckError {
   );
 }
 
-/** `tapedeck replay` as a command line that holds on this machine, wherever it is spawned. */
-
 const BIN = fileURLToPath(new URL('../../bin/tapedeck.js', import.meta.url));
 
-/** `session` is the recording's own id, if it is in the store; `calls` is the file that the process tells its calls in. */
+/**
+ * `tapedeck replay` as a command line that works anywhere on this machine. `session`: the recording's own id, if it is in the
+ * store; `calls`: the file in which the process logs its calls.
+ */
 export function serverCommand(settings: Settings, session: string | null, calls: string): ServerCommand {
   const { recording, db, mode, upstream, ignore, ignoreTool, repeat, speed } = settings;
   const asked = mode === 'none' ? null : upstream;

@@ -1,6 +1,6 @@
 /**
- * The test kit for vitest: a `test` with the fixture `deck`, which opens the recording that is named by the test.
- * `recordingPath` says where that is.
+ * The test kit for vitest: a `test` with the fixture `deck`, which opens the recording named after the test.
+ * `recordingPath` returns where that is.
  */
 
 import { readdirSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { recordingFolder, recordingName } from './recording-path.ts';
 
 /** How the fixture `deck` opens its recording, and what it checks at the test's end. */
 export type DeckFixtureOptions = DeckOptions & {
-  /** Another recording than the one by the test's name: a path, a `file:` URL, or a session of the store. */
+  /** Replaces the recording named after the test: a path, a `file:` URL, or a session of the store. */
   readonly recording?: string | FileUrl | undefined;
   /** Whether the test fails when a call had no recorded answer (default true). */
   readonly failOnMiss?: boolean | undefined;
@@ -25,7 +25,7 @@ export type DeckFixtures = {
   deckOptions: DeckFixtureOptions;
   /** The recording of this test, opened; closed after it. */
   deck: Deck;
-  /** Recordings of this test file that no test in it has the name of, such as those of renamed tests. */
+  /** Recordings of this test file that no test in it is named after, such as those of renamed tests. */
   orphans: readonly string[];
 };
 
@@ -54,7 +54,7 @@ type Test = Readonly<RunnerTestCase>;
 
 type Suite = Readonly<RunnerTestSuite>;
 
-/** Throws `TapedeckError` `ambiguous` where another test of the file has the same one. */
+/** Throws `TapedeckError` `ambiguous` where another test of the file has the same recording. */
 function ownRecording(task: Test): string {
   const name = recordingName(namesOf(task));
   const others = testsIn(task.file).filter((one) => one.id !== task.id);
@@ -70,7 +70,7 @@ function quoted(task: Test): string {
   return JSON.stringify(namesOf(task).join(' > '));
 }
 
-/** Of its suites, from the outermost, and its own. */
+/** The names of its suites, from the outermost, and its own. */
 function namesOf(task: Test): string[] {
   const names = [task.name];
   for (let suite = task.suite; suite !== undefined; suite = suite.suite) names.unshift(suite.name);

@@ -1,4 +1,4 @@
-/** What is played of a recording by its mode, and where is added what a live server answers. */
+/** Opens a recording by its mode: to be played, to be extended with a live server's answers, or to be made. */
 
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -36,7 +36,7 @@ import type { Connect } from '../talk/server.ts';
 import { VERSION } from '../version.ts';
 import { isTextRecording, type Source } from './source.ts';
 
-/** Which live server it is, as a recording names it. */
+/** A live server, and how a recording names it. */
 export type LiveTarget = { connect: Connect; url: URL | null; command: readonly string[] | null };
 
 type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' | 'onCall'> & {
@@ -45,7 +45,7 @@ type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' |
   db: string | undefined;
   openSource: () => Promise<Source>;
   mode: Mode;
-  /** What is asked where the mode wants it; without it none is, whatever the mode. */
+  /** The live server for modes that ask one. Without it nothing is asked, whatever the mode. */
   server: LiveTarget | null;
 };
 
@@ -61,7 +61,7 @@ export type Playback = {
 
 const DEFAULT_PATH = '/mcp';
 
-/** Throws `TapedeckError` for a recording or a server that cannot be used so. */
+/** Throws `TapedeckError` for a recording or a server that cannot be used in this mode. */
 export async function openPlayback(options: PlaybackOptions): Promise<Playback> {
   const { server, recording: name, timeoutMs, keepsFailures, onCall } = options;
   if (server === null) return playAlone(await options.openSource(), planMode('none', true));
@@ -86,13 +86,13 @@ function playAlone({ store, session, keyStores, close }: Source, plan: ModePlan)
   return { recording: readRecording(store, session, keyStores), plan, live: undefined, finish: null, close };
 }
 
-/** Null where there is no such recording, and one may be made. */
+/** Null where the recording does not exist and may be made. */
 async function openIfThere({ recording, openSource }: PlaybackOptions): Promise<Source | null> {
   if (isTextRecording(recording)) return existsSync(recording) ? openSource() : null;
   try {
     return await openSource();
   } catch (error) {
-    // `latest` is no name for a new one.
+    // `latest` cannot name a new recording.
     if (error instanceof TapedeckError && error.code === 'not-found' && recording !== 'latest') return null;
     throw error;
   }
@@ -158,7 +158,7 @@ function closing(store: Store, close: () => void): () => void {
   };
 }
 
-/** What is played where nothing is: it takes clients of every era. */
+/** The recording that is played where there is none: empty, for clients of every era. */
 function emptyRecording(store: Store): Recording {
   const { id } = insertSession(store, startOf(null, store));
   return readRecording(store, { ...findSession(store, id), era: 'dual' });
@@ -171,7 +171,7 @@ function startOf(target: LiveTarget | null, store: Store): SessionStart {
   const start: SessionStart = {
     name: null,
     labels: [],
-    // Until it is known better, whoever replays it gets session ids.
+    // A first guess: its replay hands out session ids.
     basis: url === null ? 'stdio-process' : 'session-header',
     transport: url === null ? 'stdio' : 'http',
     target: url === null ? commandLine(command ?? []) : url.href,
@@ -189,9 +189,10 @@ function startOf(target: LiveTarget | null, store: Store): SessionStart {
   return redactStart(start, row);
 }
 
-/** What a live server has answered is redacted before it is stored, as `record` does. */
-
-/** `profile`: that of the recording; null: secrets are stored. `keyStore` has the key that placeholders are made with. */
+/**
+ * Redacts a live server's answers before they are stored, as `record` does. `profile`: that of the recording; with null,
+ * secrets are stored. `keyStore` holds the key for placeholders.
+ */
 function redacting(tape: Tape, profile: RedactionProfile | null, keyStore: Store): Tape {
   if (profile === null) return tape;
   const { redactor, open } = createStoreRedactor(profile);

@@ -1,4 +1,4 @@
-/** What a recording is named by: the path of a text recording, or a session of the store. */
+/** Opens a recording by its name: the path of a text recording, or a session of the store. */
 
 import { createReadStream } from 'node:fs';
 import { hostname } from 'node:os';
@@ -11,19 +11,19 @@ import { type CatchUpNotices, openIndexed } from '../store/keep/catch-up.ts';
 import { findSession, type SessionRow } from '../store/read/sessions.ts';
 import { VERSION } from '../version.ts';
 
-/** `keyStores`: where the key may be that the recording's placeholders were made with. */
+/** `keyStores`: stores that may hold the key of the recording's placeholders. */
 export type Source = { store: Store; session: SessionRow; keyStores: Store[]; close: () => void };
 
 type SourceOptions = {
-  /** Breaks the reading of a text recording off. */
+  /** Stops the reading of a text recording. */
   signal: AbortSignal;
-  /** How many frames of a text recording have been read. */
+  /** Called with the number of frames read so far of a text recording. */
   onFrame: (count: number) => void;
-  /** A session of the store has to be indexed first. */
+  /** Called while a session of the store is indexed first. */
   notices: CatchUpNotices;
 };
 
-/** A text recording is read into a store of its own. Throws `TapedeckError` for what is not there, or broken. */
+/** Reads a text recording into a store of its own. Throws `TapedeckError` for a recording that is missing or broken. */
 export async function openRecordingSource(
   recording: string,
   db: string | undefined,
@@ -79,12 +79,12 @@ function checkPayloads(session: SessionRow): SessionRow {
   );
 }
 
-/** The recording may have been exported from there. */
+/** The user's store, from which the recording may have been exported. */
 function storesThatAreThere(db: string | undefined): Store[] {
   try {
     return [openForReading(storePath(db))];
   } catch {
-    // There is none, or one that is of no use: placeholders are then compared without it.
+    // Without a usable store, placeholders are compared without the key.
     return [];
   }
 }

@@ -78,7 +78,7 @@ const SELECT_LINES = `SELECT m.seq, m.n, m.id_type || ' ' || m.id, m.kind, m.can
     AND (h.status IS NULL OR h.status NOT IN (401, 403))
   ORDER BY m.seq, m.n`;
 
-/** `keyStores`: where the key may be that the recording's placeholders were made with. */
+/** `keyStores`: stores that may hold the key of the recording's placeholders. */
 export function readRecording(
   store: Store,
   session: SessionRow,

@@ -1,7 +1,7 @@
 /**
- * The recorded client's answers to what a server asks (sampling, elicitation, roots), given to a live server that asks:
- * the same question gets the same answer, the k-th time the k-th. A question with other params than any recorded gets the
- * next answer of its method, so that the call can go on, and is told as different.
+ * Answers a live server's questions (sampling, elicitation, roots) as the recorded client did: each time the same question
+ * comes, it gets the next answer that was recorded for it. A question with new params gets the next answer of its method,
+ * so that the call can go on, and is reported as different.
  */
 
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
@@ -32,7 +32,7 @@ export type Answers = {
 
 type RecordedQuestion = ServerQuestion & { method: string; key: RequestKey | null; isUsed: boolean };
 
-/** Whoever asks these again gets the same again. */
+/** These get their last answer again. */
 const REPEATABLE = new Set(['roots/list', 'ping']);
 
 const NO_SUCH = -32_601;
@@ -107,11 +107,6 @@ function refusal(idText: string, method: string): Buffer {
   return Buffer.from(`{"jsonrpc":"2.0","id":${idText},"error":{"code":${NO_SUCH},"message":${message}}}`);
 }
 
-/**
- * What a server makes up for its client to give back: cursors, states of requests, ids of tasks. A live server knows only
- * its own, so each recorded one has a live one that stands for it.
- */
-
 const GIVEN = [
   ['result', 'nextCursor'],
   ['result', 'requestState'],
@@ -129,12 +124,16 @@ const GIVEN_BACK = [
 ];
 
 type Handles = {
-  /** Learns what stands for what, and gives what makes the live answer's handles the recorded ones. */
+  /** Learns the handles of an answer. Returns what turns the live answer's handles into the recorded ones. */
   inAnswer(recorded: Buffer, live: Buffer): Substitution[];
-  /** What makes the recorded request's handles the live ones. */
+  /** Returns what turns the recorded request's handles into the live ones. */
   inRequest(recorded: Buffer): Substitution[];
 };
 
+/**
+ * Maps recorded handles to live ones. A handle is what a server makes up for its client to send back: a cursor, the state
+ * of a request, the id of a task. A live server knows only its own.
+ */
 export function createHandles(): Handles {
   const liveOf = new Map<string, string>();
   return {

@@ -1,4 +1,4 @@
-/** What was found about one request: the unit of every report. */
+/** The result of checking one request: the unit of every report. */
 
 import type { Difference } from '../../protocol/json/diff.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
@@ -8,13 +8,13 @@ import type { CallTopic } from '../recording/topics.ts';
 
 type CheckVerdict = 'equal' | 'drift' | 'skipped' | 'not compared';
 
-/** One request of either side. */
+/** A request of either side, checked. */
 export type RequestCheck = CallTopic & {
   /** Where the request stands in the recording; null where it is not there. */
   place: Place | null;
   askedBy: 'client' | 'server';
   verdict: CheckVerdict;
-  /** What is wrong, or why it was left out, as a sentence without its full stop. */
+  /** What is wrong, or why the request was left out: a sentence without its full stop. */
   why: string | null;
   recorded: AnswerKind;
   live: AnswerKind;

@@ -1,10 +1,10 @@
 /**
- * What the server said without being asked for an answer: progress, logs, changes. Progress is compared call by call, by its
- * token, in its order; all else method by method, as calls that overlap may say it in any order.
+ * Compares the server's notifications: progress, logs, changes. Progress is compared call by call, by its token, in order.
+ * All others are compared method by method, because overlapping calls may send them in any order.
  *
- * What belongs to no call is lost over Streamable HTTP until its client has opened a stream, and goes other ways over other
- * transports; where it differs for that reason it is said, but is no drift. Not compared at all: what takes a request back,
- * and the states of tasks, which differ in number from run to run.
+ * Notifications that belong to no call are lost over Streamable HTTP until the client has opened a stream, and take other
+ * ways over other transports. Such a difference is reported, but is no drift. Cancellations are not compared, nor are the
+ * states of tasks, whose number differs from run to run.
  */
 
 import { diffOf } from '../../protocol/json/diff.ts';
@@ -20,21 +20,21 @@ import { cameUnasked } from '../serve/profile.ts';
 import { emptyCheck, type RequestCheck } from './check.ts';
 import type { PlannedCall } from './plan.ts';
 
-/** How what was said came: with a call, or by itself on a stream that Streamable HTTP has for that. */
+/** How a notification came: with a call, or by itself on the stream that Streamable HTTP has for that. */
 type Way = 'with a call' | 'by itself';
 
 type NotificationCheck = {
   /** A call of the plan is asked now. */
   asked(call: number, json: Buffer): void;
-  /** The live server said this. */
+  /** The live server sent this. */
   heard(message: NotificationMessage, json: Buffer, way: Way): void;
-  /** Something that was recorded has not come so far. */
+  /** Whether a recorded notification has not come so far. */
   isMissing(): boolean;
   /** `isComplete`: no call was left out. */
   check(isComplete: boolean): RequestCheck[];
 };
 
-/** What was said of one call, or by one method. */
+/** The notifications of one call, or of one method. */
 type Group = CallTopic & { call: number | null; way: Way; recorded: Buffer[]; live: Buffer[] };
 
 const PROGRESS = 'notifications/progress';
@@ -55,9 +55,9 @@ const NO_PARAMS = Buffer.from('{}');
 
 type NotificationCheckOptions = {
   ignore: IgnoreRules;
-  /** The user wants nothing to hear of this method. */
+  /** Whether the user ignores this method. */
   isLeftOut: (method: string) => boolean;
-  /** Whether the live server is spoken to in the way the recorded one was. */
+  /** Whether the live server has the transport of the recorded one. */
   isSameTransport: () => boolean;
 };
 
@@ -85,7 +85,7 @@ export function createNotificationCheck(
     return place === undefined ? null : (recording.read(recording.load(place))?.details.target ?? null);
   }
 
-  /** What counts of it. */
+  /** The params that count. */
   function textOf(method: string, json: Buffer): Buffer {
     const alike = recording.comparable(recording.redacted(json));
     const own = substitute(alike, [{ path: SUBSCRIPTION, text: '0' }]);
@@ -106,7 +106,7 @@ export function createNotificationCheck(
     }
   }
 
-  /** Of a call that was never answered, or not asked, how far it got is chance. */
+  /** A call that was never answered, or not asked, stopped at a point of chance. */
   function mayCompare({ call }: Group): boolean {
     return call === null || (asked.has(call) && calls[call]?.answer !== null);
   }
@@ -160,7 +160,7 @@ export function createNotificationCheck(
   };
 }
 
-/** Without those that `others` has too, each as often as it has them. */
+/** Drops texts that `others` has, too, each as often as it occurs there. */
 function without(texts: readonly Buffer[], others: readonly Buffer[]): Buffer[] {
   const counts = new Map<string, number>();
   for (const text of others) counts.set(text.toString(), (counts.get(text.toString()) ?? 0) + 1);

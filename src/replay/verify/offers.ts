@@ -1,7 +1,7 @@
 /**
- * What became of a server's tools: added, removed, changed, and whether a caller who knew the recorded ones breaks. It
- * does if a tool or one of its arguments is gone, an argument is newly required, takes fewer types or values, or if a
- * part of what the tool promised to give is gone. All else (titles, descriptions, new optional arguments) does not break.
+ * Compares what a server offers: tools, prompts, resources and templates of resources. A changed tool breaks its callers
+ * where the tool or one of its arguments is gone, where an argument is newly required or takes fewer types or values, or
+ * where a part of the promised result is gone. Titles, descriptions and new optional arguments break nothing.
  */
 
 import { canonicalText } from '../../protocol/json/canonical.ts';
@@ -21,7 +21,7 @@ export type ToolChange = {
   differences: Difference[];
 };
 
-/** `ignored`: by tool, the arguments that do not count. */
+/** `ignored`: the arguments that do not count, by tool. */
 export function compareTools(
   recorded: Tools,
   live: Tools,
@@ -134,11 +134,9 @@ function escaped(name: string): string {
 }
 
 /**
- * A tool as it counts where some of its arguments do not (`--ignore-tool`, ignore.ts): without their schemas. Paths lead
- * from the arguments to one of them, and so through the `properties` and `items` of the input schema.
+ * Removes the schemas of ignored arguments (`--ignore-tool`, ignore.ts) from a tool. A path leads from the arguments to one
+ * of them, and so through the `properties` and `items` of the input schema. Takes and returns canonical JSON.
  */
-
-/** `tool`: canonical JSON. Gives such a text again. */
 function withoutIgnored(tool: Buffer, rules: ToolRules | undefined): Buffer {
   if (rules === undefined) return tool;
   const parsed = JSON.parse(tool.toString()) as Record<string, unknown>;
@@ -170,8 +168,6 @@ function schemaWithout(schema: unknown, paths: Followed): unknown {
   return changed;
 }
 
-/** What became of what a server offers: tools, prompts, resources and templates of resources, by name. */
-
 export type ListKind = 'tool' | 'prompt' | 'resource' | 'resource template';
 
 export type ListChange = {
@@ -201,7 +197,7 @@ export function isList(method: string): method is ListMethod {
 /** Canonical JSON by name, for each list that was answered. */
 export type Offer = Map<ListMethod, Map<string, Buffer>>;
 
-/** Takes one answer, of several pages too; of a name that comes again the last counts. */
+/** Takes one answer, which may be a page of several. Of several things with one name the last counts. */
 export function collectOffer(offer: Offer, method: ListMethod, answer: Buffer): void {
   const { member, name } = LISTS[method];
   const list = memberAt(answer, ['result', member]);
@@ -216,7 +212,7 @@ export function collectOffer(offer: Offer, method: ListMethod, answer: Buffer): 
   });
 }
 
-/** What changed, of the lists that both sides have; `unknown` names those that only one side was asked for. */
+/** Compares the lists that both sides have; `unknown` names those that only one side was asked for. */
 export function compareOffers(before: Offer, after: Offer): { changes: ListChange[]; unknown: ListKind[] } {
   const changes: ListChange[] = [];
   const unknown: ListKind[] = [];
@@ -253,7 +249,7 @@ function compareThings(
   return changes;
 }
 
-/** Arguments of a prompt that a caller need not have given before. */
+/** Arguments of a prompt that were optional before. */
 function newlyRequired(before: Buffer, after: Buffer): string[] {
   const known = requiredArguments(before);
   return [...requiredArguments(after)]

@@ -1,6 +1,6 @@
 /**
- * The recorded client's part as a list of acts: what it sent, in order, and where it had an answer before it went on.
- * Where it asked several things at once, so does who plays the list. Only places are kept, not messages.
+ * Turns the recorded client's part into a list of acts: what it sent, in order, and which answers it had before it went on.
+ * Requests that it sent at once are sent at once again. The list holds places, not messages.
  */
 
 import type { Place } from '../../protocol/message/correlate.ts';
@@ -24,7 +24,7 @@ export type ServerQuestion = { place: Place; answer: Place | null };
 
 type ClientPlan = { acts: Act[]; calls: PlannedCall[]; questions: ServerQuestion[] };
 
-/** Progress of the client names a token that the live server has another one for. */
+/** Progress of the client names a token of the recorded server, which the live one does not know. */
 const NOT_PLAYED = new Set(['notifications/progress']);
 
 export function planOf(lines: Iterable<ScriptLine>): ClientPlan {
@@ -66,24 +66,22 @@ function keyOf({ seq, n }: Place): string {
   return `${seq}.${n}`;
 }
 
-/** The requests that were sent to a live server and are not answered yet. */
-
 /** How a request ended: with an answer, or why without. */
-export type Ended = { answer: Answer | null; why: string | null };
+export type CallEnd = { answer: Answer | null; why: string | null };
 
-export type Asking = {
+export type PendingRequest = {
   /** As it was sent. */
   id: string;
   method: string;
   /** By `performance.now()`. */
   startedAt: number;
-  ended: Promise<Ended>;
+  ended: Promise<CallEnd>;
 };
 
 type OpenRequests = {
-  /** A new id. It is given up after the time that is allowed. */
-  begin(method: string): Asking;
-  end(id: string, how: Ended): void;
+  /** Adds a request with a new id, which ends when its time limit has passed. */
+  begin(method: string): PendingRequest;
+  end(id: string, how: CallEnd): void;
   endAll(why: string): void;
 };
 
@@ -91,9 +89,9 @@ type OpenRequests = {
 export function createOpenRequests(
   timeoutMs: number,
   onTimeout: (id: string) => void,
-  onEnd: (method: string, how: Ended) => void,
+  onEnd: (method: string, how: CallEnd) => void,
 ): OpenRequests {
-  const open = createPendingCalls<(how: Ended) => void>(timeoutMs, (end, id) => {
+  const open = createPendingCalls<(how: CallEnd) => void>(timeoutMs, (end, id) => {
     end({ answer: null, why: `no answer within ${timeoutMs / 1000} s` });
     onTimeout(id);
   });
@@ -102,7 +100,7 @@ export function createOpenRequests(
     begin(method) {
       lastId += 1;
       const id = String(lastId);
-      const ended = new Promise<Ended>((resolve) => {
+      const ended = new Promise<CallEnd>((resolve) => {
         open.add(id, (how) => {
           onEnd(method, how);
           resolve(how);

@@ -1,7 +1,7 @@
 /**
- * Plays the recorded client's part against a live server, act by act, with ids of its own, and compares what
- * comes back. Progress tokens stay: those in use at a time differed then, so they do now. What only this run's server can know (cursors, task ids, request states) is carried over
- * from its answers into the requests that gave the recorded ones back.
+ * Plays the recorded client's part against a live server, act by act, and compares what comes back. Ids are new. Progress
+ * tokens stay: those in use at one time differed then, so they differ now. Cursors, task ids and request states of the live
+ * server replace the recorded ones in later requests.
  */
 
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
@@ -34,7 +34,7 @@ import { type Answers, createAnswers, createHandles } from './answers.ts';
 import { emptyCheck, type RequestCheck, whyOf } from './check.ts';
 import { createNotificationCheck } from './notifications.ts';
 import { compareTools, type ToolChange } from './offers.ts';
-import { type Asking, createOpenRequests, type Ended, planOf } from './plan.ts';
+import { type CallEnd, createOpenRequests, type PendingRequest, planOf } from './plan.ts';
 
 export type Verification = { checked: RequestCheck[]; tools: ToolChange[] };
 
@@ -49,7 +49,7 @@ export type VerifyOptions = {
   onChecked: (checked: RequestCheck) => void;
 };
 
-/** Why there is nothing to compare: the server answered nothing at all. */
+/** The server answered nothing at all, so there is nothing to compare. */
 export class SilentServer extends Error {
   override name = 'NoServer';
 }
@@ -79,7 +79,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
   const handles = createHandles();
   const checked: RequestCheck[] = [];
   /** By recorded call. */
-  const asked = new Map<number, Asking>();
+  const asked = new Map<number, PendingRequest>();
   let hasListedTools = false;
   let isPatient = true;
   let hasHeard = false;
@@ -121,7 +121,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     void server.send(outgoingCancellation(id, 'timeout'));
   }
 
-  function onEnded(method: string, { answer }: Ended): void {
+  function onEnded(method: string, { answer }: CallEnd): void {
     if (answer === null) return;
     hasHeard = true;
     if (method === 'initialize') settleVersion(server, answer.json);
@@ -167,7 +167,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     }
     await comes(() => !news.isMissing());
     for (const call of asked.keys()) leaveOpen(call);
-    // Where calls are left out, so is what they lead to.
+    // A call that was left out leaves out what it leads to.
     const isComplete = checked.every(({ verdict }) => verdict !== 'skipped');
     for (const check of news.check(isComplete)) note(check);
     for (const { place, method } of answers.unasked()) {
@@ -207,13 +207,13 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     await server.send(outgoingRequest(json, id, { method, target }, tools));
   }
 
-  /** Servers may ask a little later than they did. Once one did not ask at all, nothing more is waited for. */
+  /** Servers may ask a little later than they did. After a question that never came, nothing more is waited for. */
   async function beAsked(place: Place): Promise<void> {
     if (answers.isAsked(place) || !isPatient) return;
     isPatient = await comes(() => answers.isAsked(place));
   }
 
-  /** Whether it comes within the time that servers have for what they say by themselves. */
+  /** Whether it comes within the time that servers have for unasked messages. */
   async function comes(isThere: () => boolean): Promise<boolean> {
     const deadline = performance.now() + Math.min(options.timeoutMs, ASKS_WITHIN_MS);
     while (!isThere() && performance.now() < deadline && closedWhy === null)
@@ -280,7 +280,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     await server.send(outgoingNotification(substitute(recorded, substitutions), method));
   }
 
-  /** The recorded client had no answer to it: what comes, or does not come, is not compared. */
+  /** The recorded client had no answer, so the live answer is not compared. */
   function leaveOpen(call: number): void {
     const asking = asked.get(call);
     const place = plan.calls[call]?.place;

@@ -1,7 +1,7 @@
 /**
- * Two sessions compared: what their servers offered, and call by call what was asked and answered. Calls are paired as
- * replay pairs them: the k-th call of a key with the k-th of the same key. What finds no pair is paired by likeness with a
- * call of the same method and target, so that changed arguments show as such.
+ * Compares two sessions: what their servers offered, and every call with its answer. Calls are paired as replay pairs them:
+ * identical calls one after the other. A call without a pair is paired with the most similar call of the same method and
+ * target, so that changed arguments show as such.
  */
 
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
@@ -48,10 +48,10 @@ type Call = CallRow & { key: RequestKey };
 
 const MAX_DIFFERENCES = 100;
 
-/** A call is compared with so many others to find the likest. */
+/** How many calls a call is compared with to find the most similar. */
 const MAX_COMPARED = 32;
 
-/** Calls that share less than this are two calls. */
+/** Less similar calls are not the same call with other arguments. */
 const MIN_SIMILARITY = 0.3;
 
 export function diffSessions(
@@ -76,7 +76,7 @@ export function diffSessions(
   return { lists: changes, unknownLists: unknown, calls, timings: timingsOf(first.calls, second.calls) };
 }
 
-/** In the order of the second session; what only the first has, where it was there. */
+/** Pairs stand in the order of the second session; calls that only the first has, where they stood in it. */
 function placeOf({ a, b }: PairedCall): number {
   return b ?? a ?? 0;
 }
@@ -123,7 +123,7 @@ function keyName({ askedBy, key }: Call): string {
 
 function comparePair(first: ReadSide, a: Call, second: ReadSide, b: Call, results: ResultRules): PairedCall {
   const pair = { ...aboutOf(b), a: a.seq, b: b.seq, why: null, differences: [], more: 0 };
-  // Lists are compared by what is in them, whatever the order and the pages.
+  // Lists are compared by their entries, whatever the order and the pages.
   if (isList(b.method)) return { ...pair, verdict: 'equal' };
   const [before, after] = [first.answerOf(a), second.answerOf(b)];
   if (before === null && after === null) return { ...pair, verdict: 'equal' };
