@@ -6,7 +6,7 @@ import { expect, test, vi } from 'vitest';
 import { cannotListen } from '../src/cli/listening.ts';
 import { writeReport } from '../src/cli/output.ts';
 import { openSource } from '../src/cli/play/source.ts';
-import { readConfigFile, replaceConfigFile } from '../src/clients/file.ts';
+import { readClientConfig, replaceClientConfig } from '../src/clients/file.ts';
 import type { ErrorCode } from '../src/errors.ts';
 import { writeHar } from '../src/export/har.ts';
 import { openRecording, TapedeckError } from '../src/index.ts';
@@ -29,7 +29,7 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
   'not-found': {
     'a file that is not there': () => openSource(process, join(tempFolder(), 'none.ndjson'), undefined),
     'a session that is not there': () => findSession(openStore(tempStore()), 'latest'),
-    'a config that is not there': () => readConfigFile(join(tempFolder(), 'config.json')),
+    'a config that is not there': () => readClientConfig(join(tempFolder(), 'config.json')),
   },
   ambiguous: {
     'the beginning of several ids': async () => {
@@ -62,9 +62,9 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
     'a config that its client has just changed': () => {
       const file = join(tempFolder(), 'config.json');
       writeFileSync(file, '{}');
-      const config = readConfigFile(file);
+      const config = readClientConfig(file);
       writeFileSync(file, '{"mcpServers":{}}');
-      replaceConfigFile(config, Buffer.from('[]'));
+      replaceClientConfig(config, Buffer.from('[]'));
     },
   },
   refused: {
@@ -76,7 +76,7 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
     'a config that is larger than any': () => {
       const file = join(tempFolder(), 'config.json');
       writeFileSync(file, Buffer.alloc(64 * 1024 * 1024 + 1));
-      readConfigFile(file);
+      readClientConfig(file);
     },
   },
   corrupt: {
@@ -84,7 +84,7 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
     'a config that is not UTF-8': () => {
       const file = join(tempFolder(), 'config.json');
       writeFileSync(file, Buffer.of(0xff));
-      readConfigFile(file);
+      readClientConfig(file);
     },
   },
   newer: {

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { Machine } from '../clients/clients.ts';
-import { type Keeper, openKeeper } from '../clients/kept.ts';
+import { type Keeper, openKeeper } from '../clients/keeper.ts';
 import { dataFolder, homeFolder } from '../store/file/path.ts';
 import type { Io } from './io.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import { posix, win32 } from 'node:path';
-import type { Format } from './config.ts';
+import type { ConfigFormat } from './config.ts';
 
 /** What the places depend on, as values: so the ones of every platform can be told on any. */
 export type Machine = {
@@ -19,7 +19,7 @@ export type Client = {
   /** What one types. */
   id: string;
   title: string;
-  format: Format;
+  format: ConfigFormat;
   /** Ways to the maps of servers in the file; `*` stands for any key. */
   sections: readonly (readonly string[])[];
   /** Files of the user. */

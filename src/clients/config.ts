@@ -11,7 +11,7 @@ import {
   type StringNode,
 } from './source.ts';
 
-export type Format = 'json' | 'toml';
+export type ConfigFormat = 'json' | 'toml';
 
 export type Config = { text: string; root: Node; entries: readonly Entry[] };
 
@@ -36,19 +36,23 @@ export type UrlServer = { kind: 'url'; url: Member<StringNode> };
 /** An entry that cannot be wrapped, and why. */
 type NoServer = { kind: 'none'; reason: string };
 
-const PARSERS: Record<Format, (text: string) => Node> = { json: parseJson, toml: parseToml };
+const PARSERS: Record<ConfigFormat, (text: string) => Node> = { json: parseJson, toml: parseToml };
 
 /** The last one counts where there are several: so it is for Gemini CLI, which alone has two. */
 const URL_KEYS = ['url', 'serverUrl', 'httpUrl'] as const;
 
 /** Throws `TapedeckError` `corrupt` where the text is not of this format, or says twice what its servers are. */
-export function readConfig(text: string, format: Format, sections: readonly (readonly string[])[]): Config {
+export function readConfig(
+  text: string,
+  format: ConfigFormat,
+  sections: readonly (readonly string[])[],
+): Config {
   const root = parse(text, format);
   const entries = sections.flatMap((section) => [...eachEntry(root, section, [])]);
   return { text, root, entries };
 }
 
-function parse(text: string, format: Format): Node {
+function parse(text: string, format: ConfigFormat): Node {
   try {
     return PARSERS[format](text);
   } catch (error) {

@@ -3,9 +3,9 @@ import type { StdioServer, UrlServer } from './config.ts';
 import { indentAt, type ListNode, lineEndOf, type Member, type StringNode } from './source.ts';
 
 /** Takes out what is between the offsets and puts the text there. */
-export type Edit = { start: number; end: number; text: string };
+export type TextEdit = { start: number; end: number; text: string };
 
-export function applyEdits(text: string, edits: readonly Edit[]): string {
+export function applyTextEdits(text: string, edits: readonly TextEdit[]): string {
   let done = 0;
   const pieces = edits
     .toSorted((a, b) => a.start - b.start)
@@ -28,7 +28,7 @@ export function wrapEdits(
   text: string,
   { command, args }: StdioServer,
   [first = '', ...more]: readonly string[],
-): Edit[] {
+): TextEdit[] {
   const sources = [...more.map(literal), sourceOf(text, command.value)];
   const { start, end } = command.value;
   if (args !== null) return [{ start, end, text: literal(first) }, insertFirst(text, args.value, sources)];
@@ -39,7 +39,12 @@ export function wrapEdits(
  * The other way round: takes out so many words, and puts the source of the one behind them back as the command.
  * `hadArgs`: whether the entry is to keep its list of arguments where nothing is left in it.
  */
-export function unwrapEdits(text: string, server: StdioServer, ownWords: number, hadArgs: boolean): Edit[] {
+export function unwrapEdits(
+  text: string,
+  server: StdioServer,
+  ownWords: number,
+  hadArgs: boolean,
+): TextEdit[] {
   const { command, args } = server;
   const original = args?.value.items[ownWords - 1];
   if (args === null || original === undefined) return [];
@@ -57,7 +62,7 @@ export function relaunchEdits(
   { command, args }: StdioServer,
   recordAt: number,
   [first = '', ...more]: readonly string[],
-): Edit[] {
+): TextEdit[] {
   const record = args?.value.items[recordAt - 1];
   if (args === null || record === undefined) return [];
   const { start, end } = command.value;
@@ -68,12 +73,12 @@ export function relaunchEdits(
   ];
 }
 
-export function urlEdit({ url }: UrlServer, source: string): Edit {
+export function urlEdit({ url }: UrlServer, source: string): TextEdit {
   return { start: url.value.start, end: url.value.end, text: source };
 }
 
 /** New items, each on a line of its own where the first one is. */
-function insertFirst(text: string, list: ListNode, sources: readonly string[]): Edit {
+function insertFirst(text: string, list: ListNode, sources: readonly string[]): TextEdit {
   const [first] = list.items;
   if (first === undefined) {
     const inside = list.start + 1;
@@ -84,7 +89,7 @@ function insertFirst(text: string, list: ListNode, sources: readonly string[]): 
   return { start: first.start, end: first.start, text: sources.map((source) => source + gap).join('') };
 }
 
-function removeFirst(text: string, { items }: ListNode, count: number): Edit {
+function removeFirst(text: string, { items }: ListNode, count: number): TextEdit {
   const start = items[0]?.start ?? 0;
   const next = items[count];
   if (next !== undefined) return { start, end: next.start, text: '' };
@@ -99,7 +104,7 @@ function sourceOf(text: string, { start, end }: { start: number; end: number }):
 }
 
 /** What of an entry says how its server is reached. */
-export function membersOf(server: StdioServer | UrlServer): Member[] {
+export function serverMembers(server: StdioServer | UrlServer): Member[] {
   if (server.kind === 'url') return [server.url as Member<StringNode>];
   return server.args === null ? [server.command] : [server.command, server.args];
 }

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { type ErrorCode, readFailure, TapedeckError } from '../errors.ts';
 import { type Replacement, writeWhole } from '../store/file/replace-file.ts';
 
-export type ConfigFile = {
+export type ClientConfigFile = {
   /** As it was named. */
   name: string;
   /** Where it really is: behind symbolic links. */
@@ -21,7 +21,7 @@ const MARK = '\ufeff';
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Throws `TapedeckError`: `not-found`, `io`, `refused` where it is no file or too large, `corrupt` where it is no UTF-8. */
-export function readConfigFile(name: string): ConfigFile {
+export function readClientConfig(name: string): ClientConfigFile {
   const path = attempt('it cannot be read', () => realpathSync(name));
   const stat = attempt('it cannot be read', () => statSync(path));
   if (!stat.isFile()) throw unfit('refused', 'it is not a file');
@@ -48,7 +48,7 @@ function decode(bytes: Buffer): string {
  * Puts new bytes in the file's place, with its mode and owner. Throws `TapedeckError`: `refused` where that is not
  * allowed, `busy` where the file is no longer what was read, `io` where it cannot be written.
  */
-export function replaceConfigFile({ path, bytes: old }: ConfigFile, bytes: Buffer): void {
+export function replaceClientConfig({ path, bytes: old }: ClientConfigFile, bytes: Buffer): void {
   const stat = attempt('it cannot be written', () => statSync(path));
   // To rename another file over it would work, but its owner has said that it shall stay as it is.
   if ((stat.mode & 0o222) === 0) throw unfit('refused', 'it is read-only');

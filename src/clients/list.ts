@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { TapedeckError } from '../errors.ts';
 import type { Entry } from './config.ts';
-import type { Keeper, Kept } from './kept.ts';
+import type { Keeper, WrapRecord } from './keeper.ts';
 import { goneFile } from './launcher.ts';
 import type { Target } from './targets.ts';
 import { isWrapped, openConfig } from './wrapped.ts';
@@ -56,6 +56,6 @@ function problemOf({ server }: Entry): string | null {
 }
 
 /** Files that were wrapped and are not there any more. */
-export function goneFiles(keeper: Keeper): Kept[] {
+export function goneFiles(keeper: Keeper): WrapRecord[] {
   return keeper.all().filter(({ file }) => !existsSync(file));
 }

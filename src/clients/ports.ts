@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { TapedeckError } from '../errors.ts';
-import { type Keeper, sha256, type WrappedUrl } from './kept.ts';
+import { type Keeper, sha256, type WrappedUrl } from './keeper.ts';
 import type { Target } from './targets.ts';
 import { openConfig, wrappedUrlOf } from './wrapped.ts';
 

@@ -109,17 +109,17 @@ function toMember(text: string, { offset, children }: JsonNode): Member {
 /** TOML as one tree: tables, dotted keys and inline tables that name the same thing are one map. */
 
 /** A map while it is gathered from all over the file. */
-type Gathered = { kind: 'map'; start: number; end: number; members: GatheredMember[] };
+type TomlMap = { kind: 'map'; start: number; end: number; members: TomlMember[] };
 
-type GatheredMember = {
+type TomlMember = {
   key: string;
-  value: Node | Gathered;
+  value: Node | TomlMap;
   beside: (key: string, source: string) => string;
 };
 
 /** Throws `TapedeckError` `corrupt` where it is none. */
 export function parseToml(text: string): Node {
-  const root: Gathered = { kind: 'map', start: 0, end: text.length, members: [] };
+  const root: TomlMap = { kind: 'map', start: 0, end: text.length, members: [] };
   for (const part of read(text)) {
     if (part.type === 'TOMLKeyValue') addKeyValue(text, root, part);
     // Lists of tables hold no servers: only that they are the same afterwards counts.
@@ -145,7 +145,7 @@ function read(text: string): (AST.TOMLKeyValue | AST.TOMLTable)[] {
   }
 }
 
-function addKeyValue(text: string, map: Gathered, { key, value }: AST.TOMLKeyValue, isInline = false): void {
+function addKeyValue(text: string, map: TomlMap, { key, value }: AST.TOMLKeyValue, isInline = false): void {
   const names = key.keys.map((part) => (part.type === 'TOMLBare' ? part.name : part.value));
   const last = key.keys.at(-1) ?? key;
   const prefix = text.slice(key.range[0], last.range[0]);
@@ -158,7 +158,7 @@ function addKeyValue(text: string, map: Gathered, { key, value }: AST.TOMLKeyVal
   });
 }
 
-function addSource(text: string, root: Gathered, { key, range: [start, end] }: AST.TOMLTable): void {
+function addSource(text: string, root: TomlMap, { key, range: [start, end] }: AST.TOMLTable): void {
   const source = text.slice(start, end);
   const name = text.slice(...key.range);
   root.members.push({
@@ -168,13 +168,13 @@ function addSource(text: string, root: Gathered, { key, range: [start, end] }: A
   });
 }
 
-function mapAt(root: Gathered, path: readonly string[], [start, end]: AST.TOMLNode['range']): Gathered {
+function mapAt(root: TomlMap, path: readonly string[], [start, end]: AST.TOMLNode['range']): TomlMap {
   let map = root;
   for (const key of path) {
     const found = map.members.find((member) => member.key === key)?.value;
-    if (found?.kind === 'map') map = found as Gathered;
+    if (found?.kind === 'map') map = found as TomlMap;
     else {
-      const made: Gathered = { kind: 'map', start, end, members: [] };
+      const made: TomlMap = { kind: 'map', start, end, members: [] };
       map.members.push({ key, value: made, beside: () => '' });
       map = made;
     }
@@ -187,7 +187,7 @@ function tomlSourceToNode(text: string, node: AST.TOMLContentNode): Node {
   if (node.type === 'TOMLArray')
     return { kind: 'list', start, end, items: node.elements.map((item) => tomlSourceToNode(text, item)) };
   if (node.type === 'TOMLInlineTable') {
-    const map: Gathered = { kind: 'map', start, end, members: [] };
+    const map: TomlMap = { kind: 'map', start, end, members: [] };
     for (const pair of node.body) addKeyValue(text, map, pair, true);
     return map;
   }

@@ -4,26 +4,26 @@ import { existsSync, realpathSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { TapedeckError } from '../errors.ts';
 import { ANY_SECTIONS, CLIENTS, type Client, type Machine, placesOf, type Scope } from './clients.ts';
-import type { Format } from './config.ts';
+import type { ConfigFormat } from './config.ts';
 
 export type Target = {
   /** Null for a file of no known client. */
   client: Client | null;
   scope: Scope;
   file: string;
-  format: Format;
+  format: ConfigFormat;
   sections: readonly (readonly string[])[];
 };
 
 /** Means every client, and every file that was wrapped. */
-export const ALL = 'all';
+export const ALL_TARGETS = 'all';
 
 /**
  * The files that are there. `known`: files that were wrapped before, wherever they are. Throws `TapedeckError` `not-found`
  * where the word means nothing, or no file of the client is there.
  */
 export function findTargets(word: string, machine: Machine, known: readonly string[]): Target[] {
-  if (word === ALL) return allTargets(machine, known);
+  if (word === ALL_TARGETS) return allTargets(machine, known);
   const client = CLIENTS.find(({ id }) => id === word);
   if (client === undefined) return [fileTarget(word, machine)];
   const found = targetsOf(client, machine, known);
@@ -71,7 +71,7 @@ function unknownTarget(word: string): TapedeckError {
   const names = CLIENTS.map(({ id }) => id).join(', ');
   return new TapedeckError(
     'not-found',
-    `Expected a client or a file, got \`${word}\`: no such file. The clients: ${names}; or ${ALL}`,
+    `Expected a client or a file, got \`${word}\`: no such file. The clients: ${names}; or ${ALL_TARGETS}`,
   );
 }
 

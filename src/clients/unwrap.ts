@@ -1,7 +1,7 @@
 /** Takes tapedeck out of a config again. */
 
 import type { Entry } from './config.ts';
-import { type Keeper, sha256 } from './kept.ts';
+import { type Keeper, sha256 } from './keeper.ts';
 import { countOwnWords } from './launcher.ts';
 import type { Target } from './targets.ts';
 import { originalUrl } from './url.ts';

@@ -1,15 +1,15 @@
 /** Puts tapedeck before the servers of a config. */
 
 import type { Entry, StdioServer, UrlServer } from './config.ts';
-import { type Edit, literal, relaunchEdits, urlEdit, wrapEdits } from './edits.ts';
-import { type Keeper, type Kept, sha256, type WrappedUrl } from './kept.ts';
+import { literal, relaunchEdits, type TextEdit, urlEdit, wrapEdits } from './edits.ts';
+import { type Keeper, sha256, type WrappedUrl, type WrapRecord } from './keeper.ts';
 import { goneFile, recordIndex, wrappedWords } from './launcher.ts';
 import { choosePort } from './ports.ts';
 import type { Target } from './targets.ts';
 import { localUrl, shownUrl, urlProblem } from './url.ts';
 import {
   type Change,
-  type Expected,
+  type ExpectedServer,
   editConfig,
   isWrapped,
   type OpenConfig,
@@ -30,14 +30,14 @@ type WrapOptions = {
   isDryRun: boolean;
 };
 
-type Wrapped = { row: Row; edits: Edit[]; expected: Expected; url?: WrappedUrl };
+type EntryWrap = { row: Row; edits: TextEdit[]; expected: ExpectedServer; url?: WrappedUrl };
 
 /** Throws `TapedeckError` with the reason where the file is refused; then nothing was written. */
 export async function wrapConfig(target: Target, options: WrapOptions, keeper: Keeper): Promise<Change> {
   const open = openConfig(target, keeper);
   const ports = new Set(open.urls.map(({ port }) => port));
   const rows: Row[] = [];
-  const done: Wrapped[] = [];
+  const done: EntryWrap[] = [];
   for (const entry of open.config.entries) {
     if (options.names.length > 0 && !options.names.includes(entry.name)) continue;
     const wrapped = await wrapEntry(entry, open, options, ports);
@@ -60,7 +60,7 @@ async function wrapEntry(
   open: OpenConfig,
   options: WrapOptions,
   ports: Set<number>,
-): Promise<Wrapped | Row> {
+): Promise<EntryWrap | Row> {
   const { server } = entry;
   if (server.kind === 'none') return { entry, outcome: 'refused', note: server.reason };
   if (isWrapped(entry, open)) return repair(entry, open, options);
@@ -71,7 +71,7 @@ async function wrapEntry(
 }
 
 /** What was wrapped stays as it is, unless the node or the tapedeck that it starts is not there any more. */
-function repair(entry: Entry, { file }: OpenConfig, { launcher }: WrapOptions): Wrapped | Row {
+function repair(entry: Entry, { file }: OpenConfig, { launcher }: WrapOptions): EntryWrap | Row {
   const { server } = entry;
   const gone = server.kind === 'stdio' ? goneFile(server.words) : null;
   if (server.kind !== 'stdio' || gone === null)
@@ -89,7 +89,7 @@ function wrapStdio(
   server: StdioServer,
   { file }: OpenConfig,
   { launcher, db }: WrapOptions,
-): Wrapped {
+): EntryWrap {
   const own = wrappedWords(launcher, entry.name, db, []);
   return {
     row: { entry, outcome: 'wrapped', note: '' },
@@ -104,7 +104,7 @@ async function wrapUrl(
   { file }: OpenConfig,
   { db }: WrapOptions,
   ports: Set<number>,
-): Promise<Wrapped> {
+): Promise<EntryWrap> {
   const { value: url, start, end } = server.url.value;
   const port = await choosePort(JSON.stringify([file.path, entry.path]), ports);
   ports.add(port);
@@ -118,10 +118,10 @@ async function wrapUrl(
 }
 
 /** The copy comes first: whenever this is broken off, the file can be put back. */
-function save(open: OpenConfig, change: Change, done: readonly Wrapped[], keeper: Keeper): void {
+function save(open: OpenConfig, change: Change, done: readonly EntryWrap[], keeper: Keeper): void {
   const { file, kept: before } = open;
   const urls = [...(before?.urls ?? []), ...done.flatMap(({ url }) => url ?? [])];
-  const kept: Kept = { file: file.path, writtenAs: sha256(change.after), urls };
+  const kept: WrapRecord = { file: file.path, writtenAs: sha256(change.after), urls };
   const copy = withoutWrap(open);
   keeper.keep(kept, copy);
   try {

@@ -3,9 +3,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { TapedeckError } from '../errors.ts';
 import { type Config, type Entry, readConfig } from './config.ts';
-import { applyEdits, type Edit, membersOf, unwrapEdits, urlEdit } from './edits.ts';
-import { type ConfigFile, encode, readConfigFile, replaceConfigFile } from './file.ts';
-import { type Keeper, type Kept, sha256, type WrappedUrl } from './kept.ts';
+import { applyTextEdits, serverMembers, type TextEdit, unwrapEdits, urlEdit } from './edits.ts';
+import { type ClientConfigFile, encode, readClientConfig, replaceClientConfig } from './file.ts';
+import { type Keeper, sha256, type WrappedUrl, type WrapRecord } from './keeper.ts';
 import { countOwnWords } from './launcher.ts';
 import { type Member, meaningOf, type Node } from './source.ts';
 import type { Target } from './targets.ts';
@@ -13,9 +13,9 @@ import { localPort, localUrl, originalUrl } from './url.ts';
 
 export type OpenConfig = {
   target: Target;
-  file: ConfigFile;
+  file: ClientConfigFile;
   config: Config;
-  kept: Kept | null;
+  kept: WrapRecord | null;
   /** Of all configs: one that was moved or copied is still known by its ports. */
   urls: readonly WrappedUrl[];
   /** What the copy has, where there is one. */
@@ -26,7 +26,7 @@ export type OpenConfig = {
 
 /** Throws `TapedeckError` with the reason, where the file cannot be read or understood. */
 export function openConfig(target: Target, keeper: Keeper): OpenConfig {
-  const file = readConfigFile(target.file);
+  const file = readClientConfig(target.file);
   const config = readConfig(file.text, target.format, target.sections);
   const kept = keeper.of(file.path);
   const original = kept === null ? null : readOriginal(target, keeper, file.path);
@@ -72,7 +72,7 @@ function entryAt({ entries }: Config, path: readonly string[]): Entry | undefine
 }
 
 /** What takes tapedeck out of this entry; nothing where it is not in it. */
-export function unwrapEditsOf(entry: Entry, open: OpenConfig): Edit[] {
+export function unwrapEditsOf(entry: Entry, open: OpenConfig): TextEdit[] {
   const { file, original } = open;
   const { server } = entry;
   if (server.kind === 'stdio') {
@@ -108,17 +108,17 @@ export function withoutWrap(open: OpenConfig): Buffer {
   if (kept === null) return file.bytes;
   const ours = config.entries.filter((entry) => isWrapped(entry, open) && !isHandmade(entry, open));
   const edits = ours.flatMap((entry) => unwrapEditsOf(entry, open));
-  return originalOr(encode(applyEdits(file.text, edits), file.hasMark), open);
+  return originalOr(encode(applyTextEdits(file.text, edits), file.hasMark), open);
 }
 
 /** One change of one config: what becomes of each server, and the file's new bytes; proven before it is written. */
 
 /** `unchanged`: there is nothing to do. */
-export type Outcome = 'wrapped' | 'unwrapped' | 'unchanged' | 'refused';
+export type EntryOutcome = 'wrapped' | 'unwrapped' | 'unchanged' | 'refused';
 
 export type Row = {
   entry: Entry;
-  outcome: Outcome;
+  outcome: EntryOutcome;
   /** Why it is so, or what it means. */
   note: string;
 };
@@ -133,15 +133,19 @@ export type Change = {
 };
 
 /** How a server is to be reached after the edit: its words, or its URL alone. */
-export type Expected = { entry: Entry; words: readonly string[] };
+export type ExpectedServer = { entry: Entry; words: readonly string[] };
 
 /**
  * The file with the edits made. Throws `TapedeckError` `refused` where anything else would be different from before: then
  * the fault is tapedeck's, and the file stays as it is.
  */
-export function editConfig(open: OpenConfig, edits: readonly Edit[], expected: readonly Expected[]): Buffer {
+export function editConfig(
+  open: OpenConfig,
+  edits: readonly TextEdit[],
+  expected: readonly ExpectedServer[],
+): Buffer {
   const { config, file, target } = open;
-  const text = applyEdits(config.text, edits);
+  const text = applyTextEdits(config.text, edits);
   if (!isProven(config, text, target, expected)) {
     throw new TapedeckError(
       'refused',
@@ -155,7 +159,7 @@ function isProven(
   before: Config,
   text: string,
   { format, sections }: Target,
-  expected: readonly Expected[],
+  expected: readonly ExpectedServer[],
 ): boolean {
   try {
     const after = readConfig(text, format, sections);
@@ -179,12 +183,12 @@ function wordsOf(entry: Entry | undefined): readonly string[] | undefined {
 /** All that the config says, but how these servers are reached. */
 function rest({ root }: Config, entries: readonly (Entry | undefined)[]): unknown {
   const members = entries.flatMap((entry) =>
-    entry === undefined || entry.server.kind === 'none' ? [] : membersOf(entry.server),
+    entry === undefined || entry.server.kind === 'none' ? [] : serverMembers(entry.server),
   );
   return meaningOf(root, new Set<Member>(members));
 }
 
 /** Writes the change, unless it is none. */
 export function writeChange({ before, after }: Change, { file }: OpenConfig): void {
-  if (!after.equals(before)) replaceConfigFile(file, after);
+  if (!after.equals(before)) replaceClientConfig(file, after);
 }

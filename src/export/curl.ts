@@ -39,20 +39,20 @@ export function* writeCurl(
     );
   const bodiesOf = prepareBodies(store, session.number, only);
   yield '#!/bin/sh\n';
-  for (const exchange of eachHttpExchange(store, session.number)) {
-    const bodies = bodiesOf(exchange.number);
+  for (const httpExchange of eachHttpExchange(store, session.number)) {
+    const bodies = bodiesOf(httpExchange.number);
     if (bodies === undefined) continue;
-    yield* commandLines(session, exchange, bodies.request);
-    onFrame(exchange.number);
+    yield* commandLines(session, httpExchange, bodies.request);
+    onFrame(httpExchange.number);
   }
 }
 
 function* commandLines(
   session: SessionRow,
-  exchange: HttpExchangeRow,
+  httpExchange: HttpExchangeRow,
   body: readonly BareFrame[],
 ): Generator<string> {
-  const { number, method, path, status, requestHeaders } = exchange;
+  const { number, method, path, status, requestHeaders } = httpExchange;
   const said = body.flatMap((frame) =>
     messagesOf(frame).map((message, n) => labelOf(message, frame.payload, n, null)),
   );

@@ -30,18 +30,18 @@ export function* writeHar(
   const creator = { name: 'tapedeck', version: sessionDetails(store, session.number).tapedeck };
   yield `{"log":{"version":"1.2","creator":${JSON.stringify(creator)},"pages":[],"entries":[`;
   let separator = '\n';
-  for (const exchange of eachHttpExchange(store, session.number)) {
-    const bodies = bodiesOf(exchange.number);
+  for (const httpExchange of eachHttpExchange(store, session.number)) {
+    const bodies = bodiesOf(httpExchange.number);
     if (bodies === undefined) continue;
-    yield separator + JSON.stringify(entryOf(session, exchange, bodies));
+    yield separator + JSON.stringify(entryOf(session, httpExchange, bodies));
     separator = ',\n';
     onFrame(bodies.request.length + bodies.response.length);
   }
   yield '\n]}}\n';
 }
 
-function entryOf(session: SessionRow, exchange: HttpExchangeRow, bodies: Bodies): object {
-  const { at, requestEndedAt, responseAt, endedAt } = exchange;
+function entryOf(session: SessionRow, httpExchange: HttpExchangeRow, bodies: Bodies): object {
+  const { at, requestEndedAt, responseAt, endedAt } = httpExchange;
   // A phase that did not come about is -1.
   const sent = requestEndedAt ?? at;
   const timings = {
@@ -52,14 +52,14 @@ function entryOf(session: SessionRow, exchange: HttpExchangeRow, bodies: Bodies)
   return {
     startedDateTime: formatIsoTime(at),
     time: timings.send + timings.wait + timings.receive,
-    request: requestOf(session, exchange, bodies.request),
-    response: responseOf(exchange, bodies.response),
+    request: requestOf(session, httpExchange, bodies.request),
+    response: responseOf(httpExchange, bodies.response),
     cache: {},
     timings,
-    connection: String(exchange.number),
+    connection: String(httpExchange.number),
     _session: session.id,
-    _closedBy: exchange.closedBy,
-    _error: exchange.error,
+    _closedBy: httpExchange.closedBy,
+    _error: httpExchange.error,
     ...(isStream(bodies) ? { _eventSourceMessages: bodies.response.map(eventOf) } : {}),
     _messages: [...bodies.request, ...bodies.response].flatMap((frame) =>
       messagesOf(frame).map((message) => ({
@@ -81,20 +81,24 @@ function eventOf(frame: BareFrame): object {
   return { time: frame.at / 1_000_000, event, id, retry, data: data?.toString('utf8') ?? null };
 }
 
-function requestOf({ target }: SessionRow, exchange: HttpExchangeRow, body: readonly BareFrame[]): object {
-  const url = upstreamUrl(target, exchange.path);
-  const headers = exchange.requestHeaders;
+function requestOf(
+  { target }: SessionRow,
+  httpExchange: HttpExchangeRow,
+  body: readonly BareFrame[],
+): object {
+  const url = upstreamUrl(target, httpExchange.path);
+  const headers = httpExchange.requestHeaders;
   const mimeType = fieldOf(headers, 'content-type') ?? '';
   return {
-    method: exchange.method,
+    method: httpExchange.method,
     url: url.href,
-    httpVersion: `HTTP/${exchange.version}`,
+    httpVersion: `HTTP/${httpExchange.version}`,
     cookies: [],
     headers: headers.map(headerJson),
     queryString: [...url.searchParams].map(([name, value]) => ({ name, value })),
     ...(body.length === 0 ? {} : { postData: { mimeType, ...postText(joined(body)) } }),
     headersSize: -1,
-    bodySize: exchange.requestBytes,
+    bodySize: httpExchange.requestBytes,
   };
 }
 
@@ -105,17 +109,17 @@ function postText(bytes: Buffer): object {
     : { text: bytes.toString('base64'), _encoding: 'base64' };
 }
 
-function responseOf(exchange: HttpExchangeRow, body: readonly BareFrame[]): object {
-  const headers = exchange.responseHeaders ?? [];
+function responseOf(httpExchange: HttpExchangeRow, body: readonly BareFrame[]): object {
+  const headers = httpExchange.responseHeaders ?? [];
   const bytes = joined(body);
   const text = isUtf8(bytes)
     ? { text: bytes.toString('utf8') }
     : { text: bytes.toString('base64'), encoding: 'base64' };
   return {
     // Tools show 0 for an answer that never came.
-    status: exchange.status ?? 0,
-    statusText: exchange.statusText ?? '',
-    httpVersion: `HTTP/${exchange.version}`,
+    status: httpExchange.status ?? 0,
+    statusText: httpExchange.statusText ?? '',
+    httpVersion: `HTTP/${httpExchange.version}`,
     cookies: [],
     headers: headers.map(headerJson),
     content: {
@@ -125,7 +129,7 @@ function responseOf(exchange: HttpExchangeRow, body: readonly BareFrame[]): obje
     },
     redirectURL: fieldOf(headers, 'location') ?? '',
     headersSize: -1,
-    bodySize: exchange.responseBytes,
+    bodySize: httpExchange.responseBytes,
   };
 }
 

@@ -8,7 +8,7 @@ import type { Filter } from './filter/filter.ts';
 import { eachCandidate, selectFrames } from './filter/sql.ts';
 
 /** Some of the frames that were found, all of one session. */
-export type Finding = { session: SessionRow; only: FrameSelection };
+export type SearchHit = { session: SessionRow; only: FrameSelection };
 
 /** So many frames are found before they are put together by session. */
 const FRAMES_AT_ONCE = 1000;
@@ -17,13 +17,13 @@ const FRAMES_AT_ONCE = 1000;
  * At most `limit` frames; within a session in the order in which they passed. Without an index all frames are read.
  * `onMore` is called if there are more.
  */
-export function* eachFinding(
+export function* eachHit(
   store: Store,
   filter: Filter,
   index: SearchIndex | null,
   limit: number,
   onMore: () => void,
-): Generator<Finding> {
+): Generator<SearchHit> {
   const sessionOf = prepareSession(store);
   const wanted = wantedBy(filter);
   const candidates = wanted === null ? null : (index?.candidates(wanted) ?? null);
@@ -38,16 +38,16 @@ export function* eachFinding(
     count += 1;
     found.set(session, [...(found.get(session) ?? []), seq]);
     if (count % FRAMES_AT_ONCE !== 0) continue;
-    yield* findings(found, sessionOf);
+    yield* hits(found, sessionOf);
     found = new Map();
   }
-  yield* findings(found, sessionOf);
+  yield* hits(found, sessionOf);
 }
 
-function* findings(
+function* hits(
   found: ReadonlyMap<number, readonly number[]>,
   sessionOf: (number: number) => SessionRow | undefined,
-): Generator<Finding> {
+): Generator<SearchHit> {
   const named = [...found].flatMap(([number, seqs]) => {
     const session = sessionOf(number);
     // One that was removed meanwhile is gone.

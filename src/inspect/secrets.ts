@@ -12,7 +12,7 @@ import { eachHttpExchange, type HttpExchangeRow, originalOf } from '../store/rea
 import { type SessionRow, sessionDetails } from '../store/read/sessions.ts';
 
 /** `place`: a JSON Pointer, or in words; `''` for all of it. */
-export type Finding = { where: Where; place: string; rule: string };
+export type SecretFinding = { where: Where; place: string; rule: string };
 
 type Where =
   | { session: string; seq: number; channel: string }
@@ -27,7 +27,11 @@ const URL_RULE = 'url-secret';
 
 const VALUE = 'secret-value';
 
-export function* sessionFindings(store: Store, session: SessionRow, redactor: Redactor): Generator<Finding> {
+export function* sessionFindings(
+  store: Store,
+  session: SessionRow,
+  redactor: Redactor,
+): Generator<SecretFinding> {
   const { id, number } = session;
   const { labels, command } = sessionDetails(store, number);
   const own = { session: id };
@@ -37,7 +41,7 @@ export function* sessionFindings(store: Store, session: SessionRow, redactor: Re
   for (const [key, value] of labels) {
     if (redactor.text(value) !== value) yield { where: own, place: `label ${key}`, rule: VALUE };
   }
-  for (const exchange of eachHttpExchange(store, number)) yield* headFindings(id, exchange, redactor);
+  for (const httpExchange of eachHttpExchange(store, number)) yield* headFindings(id, httpExchange, redactor);
   for (const frame of eachBareFrame(store, number)) {
     const where = { session: id, seq: frame.seq, channel: frame.channel };
     yield* frameFindings(where, frame, frame.payload, redactor);
@@ -51,7 +55,7 @@ function* frameFindings(
   frame: BareFrame,
   bytes: Buffer,
   redactor: Redactor,
-): Generator<Finding> {
+): Generator<SecretFinding> {
   const { channel, part, truncated, lineEnd, http } = frame;
   const isCut = truncated || (http === null ? lineEnd === '' : http.marks.includes('incomplete'));
   const edits =
@@ -62,7 +66,12 @@ function* frameFindings(
 }
 
 /** `json` is a view of the bytes, or a copy: then nothing is said of where in it. */
-function* placed(where: Where, json: Buffer, bytes: Buffer, edits: readonly Edit[]): Generator<Finding> {
+function* placed(
+  where: Where,
+  json: Buffer,
+  bytes: Buffer,
+  edits: readonly Edit[],
+): Generator<SecretFinding> {
   const isView = json.buffer === bytes.buffer;
   const offset = json.byteOffset - bytes.byteOffset;
   for (const { start, rule } of edits) {
@@ -76,17 +85,21 @@ function* argvFindings(
   name: string,
   argv: readonly string[],
   redactor: Redactor,
-): Generator<Finding> {
+): Generator<SecretFinding> {
   const redacted = redactArgv(argv, redactor);
   for (const [i, word] of argv.entries()) {
     if (redacted[i] !== word) yield { where, place: `${name}/${i}`, rule: VALUE };
   }
 }
 
-function* headFindings(id: string, exchange: HttpExchangeRow, redactor: Redactor): Generator<Finding> {
-  const where = { session: id, http: exchange.number };
+function* headFindings(
+  id: string,
+  httpExchange: HttpExchangeRow,
+  redactor: Redactor,
+): Generator<SecretFinding> {
+  const where = { session: id, http: httpExchange.number };
   const { path, requestHeaders, requestTrailers, responseHeaders, responseTrailers, informations, edits } =
-    exchange;
+    httpExchange;
   if (redactor.url(path) !== path) yield { where, place: 'path', rule: URL_RULE };
   yield* fieldFindings(where, 'request', [...requestHeaders, ...requestTrailers], redactor);
   yield* fieldFindings(where, 'response', [...(responseHeaders ?? []), ...responseTrailers], redactor);
@@ -100,7 +113,7 @@ function* fieldFindings(
   head: string,
   fields: HeaderFields,
   redactor: Redactor,
-): Generator<Finding> {
+): Generator<SecretFinding> {
   for (const [name, value] of fields) {
     if (redactor.header(name, value) !== value)
       yield { where, place: `${head} header ${name}`, rule: HEADER };
@@ -113,7 +126,7 @@ export function* lineFindings(
   line: number,
   bytes: Buffer,
   redactor: Redactor,
-): Generator<Finding> {
+): Generator<SecretFinding> {
   const where = { file, line };
   const isForeign = bytes.includes('"part":"foreign-body"');
   yield* placed(where, bytes, bytes, redactor.payloadEdits(bytes, isForeign, false));
@@ -131,7 +144,7 @@ type HeadLine = Partial<
   session?: { command?: string[] };
 };
 
-function* headLineFindings(where: Where, line: HeadLine, redactor: Redactor): Generator<Finding> {
+function* headLineFindings(where: Where, line: HeadLine, redactor: Redactor): Generator<SecretFinding> {
   const { command } = line.session ?? {};
   if (command !== undefined) yield* argvFindings(where, '/session/command', command, redactor);
   for (const head of ['request', 'response', 'information'] as const) {

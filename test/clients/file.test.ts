@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readConfigFile, replaceConfigFile } from '../../src/clients/file.ts';
+import { readClientConfig, replaceClientConfig } from '../../src/clients/file.ts';
 import { wrapConfig } from '../../src/clients/wrap.ts';
 import { LAUNCHER, makeConfig, makeHome } from '../support/configs.ts';
 import { tapedeck, tempFolder } from '../support/tapedeck.ts';
@@ -164,17 +164,17 @@ test('where wrapping more is refused, what is kept stays as it was', async () =>
 
 test('a folder, a missing file and a link to nothing are refused', () => {
   const folder = tempFolder();
-  expect(() => readConfigFile(folder)).toThrow(/^it is not a file$/);
-  expect(() => readConfigFile(join(folder, 'no'))).toThrow(/^it cannot be read: there is no such file$/);
+  expect(() => readClientConfig(folder)).toThrow(/^it is not a file$/);
+  expect(() => readClientConfig(join(folder, 'no'))).toThrow(/^it cannot be read: there is no such file$/);
   symlinkSync(join(folder, 'no'), join(folder, 'link'));
-  expect(() => readConfigFile(join(folder, 'link'))).toThrow(/there is no such file/);
+  expect(() => readClientConfig(join(folder, 'link'))).toThrow(/there is no such file/);
 });
 
 test('a file that its client has changed meanwhile is not overwritten', () => {
   const { target, read, write } = makeConfig('cursor', SIMPLE);
-  const file = readConfigFile(target.file);
+  const file = readClientConfig(target.file);
   write('{}');
-  expect(() => replaceConfigFile(file, Buffer.from('{"mcpServers":{}}'))).toThrow(
+  expect(() => replaceClientConfig(file, Buffer.from('{"mcpServers":{}}'))).toThrow(
     /its client has just changed it/,
   );
   expect(read().toString()).toBe('{}');

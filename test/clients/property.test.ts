@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readConfig } from '../../src/clients/config.ts';
-import { applyEdits, unwrapEdits, wrapEdits } from '../../src/clients/edits.ts';
+import { applyTextEdits, unwrapEdits, wrapEdits } from '../../src/clients/edits.ts';
 import { countOwnWords, wrappedWords } from '../../src/clients/launcher.ts';
 import { makeConfig } from '../support/configs.ts';
 import { scale } from '../support/scale.ts';
@@ -75,7 +75,7 @@ test('whatever is not a command or its arguments keeps its bytes, and undoing ne
       for (const { name, path, server } of entries) {
         if (server.kind !== 'stdio' || countOwnWords(server.words) > 0) continue;
         const own = wrappedWords([launcher, 'tapedeck'], name, null, []);
-        const wrapped = applyEdits(source, wrapEdits(source, server, own));
+        const wrapped = applyTextEdits(source, wrapEdits(source, server, own));
         // Taking the launcher's words out of the text again leaves the text.
         const again = readConfig(wrapped, 'json', [['mcpServers']]).entries.find(
           (entry) => JSON.stringify(entry.path) === JSON.stringify(path),
@@ -84,7 +84,7 @@ test('whatever is not a command or its arguments keeps its bytes, and undoing ne
         if (again?.server.kind !== 'stdio') continue;
         expect(again.server.words).toEqual([...own, ...server.words]);
         const undo = unwrapEdits(wrapped, again.server, own.length, server.args !== null);
-        expect(applyEdits(wrapped, undo)).toBe(source);
+        expect(applyTextEdits(wrapped, undo)).toBe(source);
       }
     }),
     { numRuns: scale(300) },

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ANY_SECTIONS, CLIENTS } from '../../src/clients/clients.ts';
-import { type Keeper, openKeeper } from '../../src/clients/kept.ts';
+import { type Keeper, openKeeper } from '../../src/clients/keeper.ts';
 import type { Target } from '../../src/clients/targets.ts';
 import { unwrapConfig } from '../../src/clients/unwrap.ts';
 import { wrapConfig } from '../../src/clients/wrap.ts';

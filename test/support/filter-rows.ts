@@ -3,7 +3,7 @@
  * one message with its frame, or of a frame without messages alone; here are these rows, put together from the tables.
  */
 
-import { type FieldName, fieldOf } from '../../src/inspect/filter/fields.ts';
+import { type FieldName, filterField } from '../../src/inspect/filter/fields.ts';
 import type { Filter, Term, Test } from '../../src/inspect/filter/filter.ts';
 import { type Channel, directionOf } from '../../src/protocol/wire/frame.ts';
 import type { Store } from '../../src/store/file/open.ts';
@@ -131,7 +131,7 @@ export function holds(filter: Filter, row: FilterRow): boolean {
 }
 
 function termHolds({ field: name, test }: Term, row: FilterRow): boolean {
-  const field = fieldOf(name);
+  const field = filterField(name);
   if (field.type === 'payload') return test.type === 'matches' && test.text.has(row.frame.payload);
   const values = VALUES[name](row);
   if (values.some((value) => passes(value, test))) return true;

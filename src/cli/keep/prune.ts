@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { departureLine, prunedLine, pruneTable } from '../../inspect/view/prune.ts';
-import { formatCount, formatSize, lookOf } from '../../inspect/view/text.ts';
+import { formatCount, formatSize, terminalStyle } from '../../inspect/view/text.ts';
 import { openForReading, openStore, type Store } from '../../store/file/open.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { type Pruned, planPrune, prune, type Selection } from '../../store/keep/prune.ts';
@@ -188,7 +188,7 @@ async function writePruned(io: Io, pruned: Pruned, json: boolean): Promise<void>
 
 function table(io: Io, departures: Pruned['departures']): Iterable<string> {
   if (departures.length === 0) return [];
-  return pruneTable(departures, Date.now() * 1000, lookOf(io.stdout, io.env));
+  return pruneTable(departures, Date.now() * 1000, terminalStyle(io.stdout, io.env));
 }
 
 function sayExcess(io: Io, bytes: number): void {

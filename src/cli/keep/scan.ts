@@ -2,7 +2,7 @@ import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { TapedeckError } from '../../errors.ts';
-import { type Finding, lineFindings, sessionFindings } from '../../inspect/secrets.ts';
+import { lineFindings, type SecretFinding, sessionFindings } from '../../inspect/secrets.ts';
 import { formatCount } from '../../inspect/view/text.ts';
 import { PLACE_RULES, readProfile } from '../../protocol/redact/profile.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
@@ -59,7 +59,7 @@ export const scanCommand: Command<Options> = {
     const files = what.flatMap((one) => filesOf(io, one));
     const sessions = what.filter((one) => !isFile(io, one));
     let count = 0;
-    const show = (finding: Finding) => {
+    const show = (finding: SecretFinding) => {
       count += 1;
       io.stdout.write(json ? `${JSON.stringify(dataOf(finding))}\n` : `${textOf(finding)}\n`);
     };
@@ -92,7 +92,7 @@ async function scanFile(
   io: Io,
   file: string,
   redactor: Redactor,
-  show: (finding: Finding) => void,
+  show: (finding: SecretFinding) => void,
 ): Promise<void> {
   let number = 0;
   const lines = createInterface({
@@ -109,7 +109,7 @@ function scanStore(
   db: string,
   references: readonly string[],
   redactor: Redactor,
-  show: (finding: Finding) => void,
+  show: (finding: SecretFinding) => void,
 ): number {
   const store = openForReading(db);
   try {
@@ -123,16 +123,16 @@ function scanStore(
   }
 }
 
-function dataOf({ where, place, rule }: Finding): object {
+function dataOf({ where, place, rule }: SecretFinding): object {
   return { ...where, place, rule };
 }
 
-function textOf({ where, place, rule }: Finding): string {
+function textOf({ where, place, rule }: SecretFinding): string {
   const at = 'file' in where ? `${where.file}:${where.line}` : sessionPlace(where);
   return escapeText([at, place || '(the whole)', rule].join('  '));
 }
 
-function sessionPlace(where: Exclude<Finding['where'], { file: string }>): string {
+function sessionPlace(where: Exclude<SecretFinding['where'], { file: string }>): string {
   if ('seq' in where) return `${where.session}  frame ${where.seq}  ${where.channel}`;
   return 'http' in where ? `${where.session}  #${where.http}` : where.session;
 }

@@ -3,12 +3,12 @@ import { TapedeckError } from '../../errors.ts';
 import { frameLines } from '../../export/text/lines.ts';
 import { checkSession, isWhole } from '../../inspect/check/check.ts';
 import {
-  type Checked,
   findingLine,
   isAtLeast,
   junitOfChecks,
   reportLines,
   ruleLines,
+  type SessionReport,
   sarifText,
   type Tally,
   tally,
@@ -16,7 +16,7 @@ import {
 import { type Finding, RULE_IDS, type RuleId, SEVERITIES, type Severity } from '../../inspect/check/rules.ts';
 import { createSchemas, type Schemas } from '../../inspect/check/schemas.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
-import { lookOf } from '../../inspect/view/text.ts';
+import { terminalStyle } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 import type { Source } from '../../sources/source.ts';
 import type { Store } from '../../store/file/open.ts';
@@ -95,7 +95,7 @@ export const checkCommand: Command<Options> = {
     if (options.rules) return writeOutput(io, withLineEnds(ruleLines()));
     const filter = await readFilter(options.filter);
     const schemas = createSchemas();
-    const checked: Checked[] = [];
+    const checked: SessionReport[] = [];
     try {
       for (const recording of options.recordings)
         checked.push(await checkOne(io, recording, { ...options, filter }, schemas));
@@ -113,7 +113,7 @@ async function checkOne(
   recording: string,
   options: CheckOptions,
   schemas: Schemas,
-): Promise<Checked> {
+): Promise<SessionReport> {
   const at = Date.now();
   const file = recording.endsWith('.ndjson') ? recording : null;
   const { name, sessionId, tallies } = await withSources(io, [recording], options.db, async ([source]) => {
@@ -205,7 +205,7 @@ function* humanLines(
   name: string,
   tallies: readonly Tally[],
 ): Generator<string> {
-  const { colors, width } = lookOf(io.stdout, io.env);
+  const { colors, width } = terminalStyle(io.stdout, io.env);
   const what = `${session.frames} frames, ${RULE_IDS.length} rules`;
   yield `${colors.bold(escapeText(name))} ${colors.dim(what)}`;
   if (!isWhole(session))

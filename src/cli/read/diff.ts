@@ -1,5 +1,5 @@
 import { type Column, tableLines } from '../../inspect/view/table.ts';
-import { clip, formatDuration, type Look, lookOf, pad } from '../../inspect/view/text.ts';
+import { clip, formatDuration, pad, type TerminalStyle, terminalStyle } from '../../inspect/view/text.ts';
 import { type Difference, jsonPointer } from '../../protocol/json/diff.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { readResultRules } from '../../replay/match/compare.ts';
@@ -58,8 +58,8 @@ export const diffCommand: Command<Options> = {
     const diff = await withSources(io, [options.a, options.b], options.db, ([a, b]) =>
       diffSessions(a as Source, b as Source, ignore, results),
     );
-    const look = lookOf(io.stdout, io.env);
-    await writeOutput(io, withLineEnds(options.json ? diffJson(diff) : diffLines(diff, look)));
+    const style = terminalStyle(io.stdout, io.env);
+    await writeOutput(io, withLineEnds(options.json ? diffJson(diff) : diffLines(diff, style)));
     if (!isEqual(diff)) io.exitCode = 1;
   },
 };
@@ -74,8 +74,8 @@ export function isEqual({ lists, calls }: SessionDiff): boolean {
   return lists.length === 0 && calls.every(({ verdict }) => verdict === 'equal');
 }
 
-function* diffLines(diff: SessionDiff, look: Look): Generator<string> {
-  const { colors, width } = look;
+function* diffLines(diff: SessionDiff, style: TerminalStyle): Generator<string> {
+  const { colors, width } = style;
   for (const kind of diff.unknownLists)
     yield colors.dim(clip(`the ${kind}s are not compared: only one of the sessions asked for them`, width));
   for (const change of diff.lists) for (const line of listLines(change)) yield clip(line, width);
@@ -86,7 +86,7 @@ function* diffLines(diff: SessionDiff, look: Look): Generator<string> {
     for (const line of rest) yield clip(line, width);
   }
   if (diff.lists.length > 0 || diff.calls.some(({ verdict }) => verdict !== 'equal')) yield '';
-  yield* timingLines(diff.timings, look);
+  yield* timingLines(diff.timings, style);
   yield summaryLine(diff);
 }
 
@@ -134,13 +134,13 @@ const TIMING_COLUMNS: readonly Column<TimingRow>[] = [
 ];
 
 /** The ones that took longest, with the median and the 95th percentile of both sides. */
-function* timingLines(timings: readonly Timing[], look: Look): Generator<string> {
+function* timingLines(timings: readonly Timing[], style: TerminalStyle): Generator<string> {
   const rows = timings
     .map((timing) => ({ ...timing, most: Math.max(p95(timing.a) ?? 0, p95(timing.b) ?? 0) }))
     .sort((x, y) => y.most - x.most)
     .slice(0, MAX_TIMINGS);
   if (rows.length === 0) return;
-  yield* tableLines(TIMING_COLUMNS, rows, look);
+  yield* tableLines(TIMING_COLUMNS, rows, style);
   yield '';
 }
 

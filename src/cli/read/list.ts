@@ -2,7 +2,7 @@ import { TapedeckError } from '../../errors.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import { sessionLine } from '../../inspect/view/json.ts';
 import { sessionTable } from '../../inspect/view/session.ts';
-import { lookOf } from '../../inspect/view/text.ts';
+import { terminalStyle } from '../../inspect/view/text.ts';
 import type { Store } from '../../store/file/open.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
 import type { Command, Io } from '../io.ts';
@@ -53,7 +53,7 @@ async function sessionsOf(store: Store, filter: Filter | undefined): Promise<Ite
 
 function tableLines(io: Io, rows: readonly SessionRow[], isFiltered: boolean): Iterable<string> {
   if (rows.length === 0 && isFiltered) return ['The filter holds for no session.'];
-  return sessionTable(rows, lookOf(io.stdout, io.env));
+  return sessionTable(rows, terminalStyle(io.stdout, io.env));
 }
 
 function* take(rows: Iterable<SessionRow>, count: number): Generator<SessionRow> {

@@ -1,9 +1,9 @@
 import { TapedeckError } from '../../errors.ts';
-import { ALL, type Filter, parseFilter, textTerm } from '../../inspect/filter/filter.ts';
-import { eachFinding, type Finding } from '../../inspect/search.ts';
-import { frameLine } from '../../inspect/view/json.ts';
+import { EVERYTHING, type Filter, parseFilter, textTerm } from '../../inspect/filter/filter.ts';
+import { eachHit, type SearchHit } from '../../inspect/search.ts';
+import { frameJson } from '../../inspect/view/json.ts';
 import { foundFrame, sessionHeading, textTests } from '../../inspect/view/search.ts';
-import { lookOf } from '../../inspect/view/text.ts';
+import { terminalStyle } from '../../inspect/view/text.ts';
 import type { Store } from '../../store/file/open.ts';
 import { createSearchIndex, type SearchIndex } from '../../store/keep/search-index.ts';
 import type { SideFile } from '../../store/keep/side-file.ts';
@@ -84,7 +84,7 @@ export async function search(options: SearchOptions, io: Io): Promise<void> {
     const side = openSide(io, store);
     try {
       const index = side === null ? null : upToDateIndex(io, side, store);
-      const findings = eachFinding(store, filter, index, limit > 0 ? limit : Number.POSITIVE_INFINITY, () => {
+      const findings = eachHit(store, filter, index, limit > 0 ? limit : Number.POSITIVE_INFINITY, () => {
         hasMore = true;
       });
       const lines = json ? jsonOf(store, findings) : withLineEnds(linesOf(io, store, findings, filter));
@@ -97,7 +97,7 @@ export async function search(options: SearchOptions, io: Io): Promise<void> {
 }
 
 function filterOf(texts: readonly string[], written: string | undefined): Filter {
-  const filter = written === undefined ? ALL : parseFilter(written, Date.now() * 1000);
+  const filter = written === undefined ? EVERYTHING : parseFilter(written, Date.now() * 1000);
   return { type: 'and', parts: [...texts.map(textTerm), filter] };
 }
 
@@ -119,26 +119,26 @@ function upToDateIndex(io: Io, side: SideFile, store: Store): SearchIndex | null
   }
 }
 
-function* jsonOf(store: Store, findings: Iterable<Finding>): Generator<string> {
+function* jsonOf(store: Store, findings: Iterable<SearchHit>): Generator<string> {
   for (const { session, only } of findings) {
     const details = {
       summaryOf: prepareHttpSummary(store, session.number),
       originalOf: (seq: number) => originalOf(store, session.number, seq),
     };
-    for (const frame of eachFrame(store, session, only)) yield* frameLine(session.id, frame, details);
+    for (const frame of eachFrame(store, session, only)) yield* frameJson(session.id, frame, details);
   }
 }
 
-function* linesOf(io: Io, store: Store, findings: Iterable<Finding>, filter: Filter): Generator<string> {
-  const look = lookOf(io.stdout, io.env);
+function* linesOf(io: Io, store: Store, findings: Iterable<SearchHit>, filter: Filter): Generator<string> {
+  const style = terminalStyle(io.stdout, io.env);
   const tests = textTests(filter);
   let isEmpty = true;
   for (const { session, only } of findings) {
     if (!isEmpty) yield '';
     isEmpty = false;
-    yield* sessionHeading(session, look);
+    yield* sessionHeading(session, style);
     const options = {
-      look,
+      style: style,
       payloadLines: 0,
       isOpen: stateOf(session) === 'open',
       isFull: false,

@@ -1,9 +1,9 @@
 import { conversationLines } from '../../inspect/view/conversation.ts';
-import { exchangeBlock, exchangeEnd, type HttpLook } from '../../inspect/view/http.ts';
-import { exchangeLine, frameLine } from '../../inspect/view/json.ts';
+import { type HttpViewOptions, httpExchangeBlock, httpExchangeEnd } from '../../inspect/view/http.ts';
+import { frameJson, httpExchangeJson } from '../../inspect/view/json.ts';
 import { sessionHeader } from '../../inspect/view/session.ts';
-import { type Look, lookOf } from '../../inspect/view/text.ts';
-import { eachHappening, selectedExchanges } from '../../inspect/view/timeline.ts';
+import { type TerminalStyle, terminalStyle } from '../../inspect/view/text.ts';
+import { eachHappening, selectedHttpExchanges } from '../../inspect/view/timeline.ts';
 import { joinedFields } from '../../protocol/http/headers.ts';
 import type { Store } from '../../store/file/open.ts';
 import { unansweredPlaces } from '../../store/read/exchanges.ts';
@@ -31,7 +31,12 @@ type Options = {
 };
 
 /** What is shown: of a session some frames, or all. */
-type SessionView = { store: Store; session: SessionRow; only: FrameSelection | undefined; look: Look };
+type SessionView = {
+  store: Store;
+  session: SessionRow;
+  only: FrameSelection | undefined;
+  style: TerminalStyle;
+};
 
 const PAYLOAD_LINES = 3;
 
@@ -69,31 +74,31 @@ export const showCommand: Command<Options> = {
     const filter = await readFilter(written);
     await withStore(io, db, async (store) => {
       const session = findSession(store, reference);
-      const look = lookOf(io.stdout, io.env);
-      const shown = { store, session, only: await selectionOf(store, filter), look };
+      const style = terminalStyle(io.stdout, io.env);
+      const shown = { store, session, only: await selectionOf(store, filter), style };
       await writeOutput(io, http ? httpPieces(shown, json, full) : framePieces(shown, json, full));
     });
   },
 };
 
 function framePieces(shown: SessionView, json: boolean, full: boolean): Generator<string> {
-  return json ? frameJson(shown) : withLineEnds(conversation(shown, full));
+  return json ? framesJson(shown) : withLineEnds(conversation(shown, full));
 }
 
 function httpPieces(shown: SessionView, json: boolean, full: boolean): Generator<string> {
   return withLineEnds(json ? exchangeJson(shown) : exchanges(shown, full));
 }
 
-function* frameJson({ store, session, only }: SessionView): Generator<string> {
+function* framesJson({ store, session, only }: SessionView): Generator<string> {
   const details = {
     summaryOf: prepareHttpSummary(store, session.number),
     originalOf: (seq: number) => originalOf(store, session.number, seq),
   };
-  for (const frame of eachFrame(store, session, only)) yield* frameLine(session.id, frame, details);
+  for (const frame of eachFrame(store, session, only)) yield* frameJson(session.id, frame, details);
 }
 
 function* exchangeJson(shown: SessionView): Generator<string> {
-  for (const exchange of shownExchanges(shown)) yield exchangeLine(shown.session.id, exchange);
+  for (const httpExchange of shownExchanges(shown)) yield httpExchangeJson(shown.session.id, httpExchange);
 }
 
 function* conversation(shown: SessionView, isFull: boolean): Generator<string> {
@@ -115,31 +120,31 @@ function* conversation(shown: SessionView, isFull: boolean): Generator<string> {
 
 function* exchanges(shown: SessionView, isFull: boolean): Generator<string> {
   const { session } = shown;
-  const look = httpLook(shown, isFull);
+  const options = httpLook(shown, isFull);
   yield* header(shown);
   if (session.httpExchanges === 0) yield 'This session has no HTTP exchanges.';
-  for (const exchange of shownExchanges(shown)) {
-    yield* exchangeBlock(session, exchange, isFull ? 'all' : 'telling', look);
-    yield* exchangeEnd(session, exchange, false, look);
+  for (const httpExchange of shownExchanges(shown)) {
+    yield* httpExchangeBlock(session, httpExchange, isFull ? 'all' : 'telling', options);
+    yield* httpExchangeEnd(session, httpExchange, false, options);
   }
 }
 
 /** Those that a frame of the selection came on. */
 function* shownExchanges({ store, session, only }: SessionView): Generator<HttpExchangeRow> {
-  const isShown = only === undefined ? () => true : selectedExchanges(store, session.number, only);
-  for (const exchange of eachHttpExchange(store, session.number))
-    if (isShown(exchange.number)) yield exchange;
+  const isShown = only === undefined ? () => true : selectedHttpExchanges(store, session.number, only);
+  for (const httpExchange of eachHttpExchange(store, session.number))
+    if (isShown(httpExchange.number)) yield httpExchange;
 }
 
-function* header({ store, session, look }: SessionView): Generator<string> {
+function* header({ store, session, style }: SessionView): Generator<string> {
   const first = prepareHttpExchange(store, session.number)(1);
   const userAgent = joinedFields(first?.requestHeaders ?? []).get('user-agent') ?? '';
-  yield* sessionHeader(session, userAgent, look);
+  yield* sessionHeader(session, userAgent, style);
 }
 
-function httpLook({ session, look }: SessionView, isFull: boolean): HttpLook {
+function httpLook({ session, style }: SessionView, isFull: boolean): HttpViewOptions {
   return {
-    look,
+    style: style,
     payloadLines: isFull ? Number.POSITIVE_INFINITY : PAYLOAD_LINES,
     isOpen: stateOf(session) === 'open',
   };

@@ -4,7 +4,7 @@ import { prepareFigures } from '../../inspect/figures/session-figures.ts';
 import { putTogether } from '../../inspect/figures/stats.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import { groupLine, statsLines } from '../../inspect/view/stats.ts';
-import { lookOf } from '../../inspect/view/text.ts';
+import { terminalStyle } from '../../inspect/view/text.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, findSession, type SessionRow } from '../../store/read/sessions.ts';
@@ -75,7 +75,9 @@ export async function stats(
     await writeOutput(
       io,
       withLineEnds(
-        json ? together.groups.map(groupLine) : statsLines(together, lookOf(io.stdout, io.env), isPlain),
+        json
+          ? together.groups.map(groupLine)
+          : statsLines(together, terminalStyle(io.stdout, io.env), isPlain),
       ),
     );
   });

@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TapedeckError } from '../../errors.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
-import { frameLine } from '../../inspect/view/json.ts';
-import { arrivalLines, openCallLine, type TailLook } from '../../inspect/view/tail.ts';
-import { lookOf } from '../../inspect/view/text.ts';
+import { frameJson } from '../../inspect/view/json.ts';
+import { arrivalLines, openCallLine, type TailViewOptions } from '../../inspect/view/tail.ts';
+import { terminalStyle } from '../../inspect/view/text.ts';
 import type { Store } from '../../store/file/open.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { type Arrival, createFollower, type OpenCall } from '../../store/read/follow.ts';
@@ -128,7 +128,7 @@ type Screen = {
 };
 
 function createScreen(io: Io, store: Store, { json, slow }: Options): Screen {
-  const look: TailLook = { ...lookOf(io.stdout, io.env), slowMs: slow };
+  const options: TailViewOptions = { ...terminalStyle(io.stdout, io.env), slowMs: slow };
   const hasFoot = io.stdout.isTTY === true && io.env['TERM'] !== 'dumb' && !json;
   const told = new Set<string>();
   let footLines = 0;
@@ -154,9 +154,11 @@ function createScreen(io: Io, store: Store, { json, slow }: Options): Screen {
 
   function drawFoot(calls: readonly OpenCall[]): void {
     clearFoot();
-    const shown = calls.slice(0, MAX_FOOT_LINES).map((call) => openCallLine(call, Date.now() * 1000, look));
+    const shown = calls
+      .slice(0, MAX_FOOT_LINES)
+      .map((call) => openCallLine(call, Date.now() * 1000, options));
     if (calls.length > shown.length)
-      shown.push(look.colors.dim(`… and ${calls.length - shown.length} more open calls`));
+      shown.push(options.colors.dim(`… and ${calls.length - shown.length} more open calls`));
     write(shown.map((line) => `${line}\n`).join(''));
     footLines = shown.length;
   }
@@ -167,7 +169,7 @@ function createScreen(io: Io, store: Store, { json, slow }: Options): Screen {
       const now = Date.now() * 1000;
       if (told.has(key) || (now - call.at) / 1000 <= slow) continue;
       told.add(key);
-      write(`${openCallLine(call, now, look)}\n`);
+      write(`${openCallLine(call, now, options)}\n`);
     }
   }
 
@@ -176,7 +178,7 @@ function createScreen(io: Io, store: Store, { json, slow }: Options): Screen {
       if (arrivals.length === 0) return;
       clearFoot();
       for (const arrival of arrivals)
-        for (const piece of json ? jsonLine(store, arrival) : withEnds(arrivalLines(arrival, look)))
+        for (const piece of json ? jsonLine(store, arrival) : withEnds(arrivalLines(arrival, options)))
           write(piece);
       lastFoot = 0;
     },
@@ -190,7 +192,7 @@ function* withEnds(lines: Iterable<string>): Generator<string> {
 }
 
 function* jsonLine(store: Store, { session, frame }: Arrival): Generator<string> {
-  yield* frameLine(session.id, frame, {
+  yield* frameJson(session.id, frame, {
     summaryOf: prepareHttpSummary(store, session.number),
     originalOf: (seq) => originalOf(store, session.number, seq),
   });

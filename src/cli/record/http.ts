@@ -2,9 +2,9 @@
 
 import { now } from '../../capture/clock.ts';
 import { captureHttp, type HttpCapture } from '../../capture/http/proxy.ts';
-import type { Keeper } from '../../clients/kept.ts';
+import type { Keeper } from '../../clients/keeper.ts';
 import { type Listener, listenersOf } from '../../clients/ports.ts';
-import { ALL, findTargets, type Target } from '../../clients/targets.ts';
+import { ALL_TARGETS, findTargets, type Target } from '../../clients/targets.ts';
 import { shownUrl } from '../../clients/url.ts';
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
@@ -216,7 +216,7 @@ export async function recordWrapped(
 function findListeners(io: Io, words: readonly string[]): Listener[] {
   const keeper = thisKeeper(io);
   const known = keeper.all().map(({ file }) => file);
-  const wanted = words.length === 0 ? [ALL] : words;
+  const wanted = words.length === 0 ? [ALL_TARGETS] : words;
   const targets = wanted.flatMap((word) => findTargets(word, thisMachine(io), known));
   const listeners = targets.flatMap((target) => tryListenersOf(io, target, keeper));
   if (listeners.length > 0) return [...new Map(listeners.map((one) => [one.port, one])).values()];

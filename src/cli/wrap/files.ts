@@ -3,13 +3,13 @@
 import { fileURLToPath } from 'node:url';
 import { structuredPatch } from 'diff';
 import type { Entry } from '../../clients/config.ts';
-import type { Keeper } from '../../clients/kept.ts';
+import type { Keeper } from '../../clients/keeper.ts';
 import { launcherFor } from '../../clients/launcher.ts';
 import { listConfig } from '../../clients/list.ts';
-import { ALL, findTargets, type Target } from '../../clients/targets.ts';
+import { ALL_TARGETS, findTargets, type Target } from '../../clients/targets.ts';
 import { unwrapConfig } from '../../clients/unwrap.ts';
 import { wrapConfig } from '../../clients/wrap.ts';
-import type { Change, Outcome, Row } from '../../clients/wrapped.ts';
+import type { Change, EntryOutcome, Row } from '../../clients/wrapped.ts';
 import { TapedeckError } from '../../errors.ts';
 import { pad, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
@@ -127,7 +127,7 @@ export const NO_CLIENT =
   'No config of a known client was found. A file is wrapped by its path: tapedeck wrap <file>';
 
 /** What stands before the note. */
-const WORDS: Record<Outcome, string> = {
+const WORDS: Record<EntryOutcome, string> = {
   wrapped: 'wrapped',
   unwrapped: 'unwrapped',
   unchanged: '',
@@ -183,7 +183,7 @@ function wrapAdvice(word: string, changes: readonly Change[], launcher: readonly
       .join(', ')}`,
     ...(hasUrls
       ? [
-          `The URL servers can be reached only while this runs: tapedeck record --wrapped${word === ALL ? '' : ` ${word}`}`,
+          `The URL servers can be reached only while this runs: tapedeck record --wrapped${word === ALL_TARGETS ? '' : ` ${word}`}`,
         ]
       : []),
     ...projects.map(

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { goneFiles, type ListedConfig, type ListedServer, listConfig } from '../../clients/list.ts';
 import { allTargets, findTargets } from '../../clients/targets.ts';
 import { TapedeckError } from '../../errors.ts';
-import { clip, lookOf, pad, widthOf } from '../../inspect/view/text.ts';
+import { clip, pad, terminalStyle, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type Command, type Io, say } from '../io.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
@@ -132,7 +132,7 @@ function jsonLines({ target, servers, problem }: ListedConfig): string[] {
 
 function textLines(io: Io, configs: readonly ListedConfig[]): string[] {
   if (configs.length === 0) return [NO_CLIENT];
-  const { width } = lookOf(io.stdout, io.env);
+  const { width } = terminalStyle(io.stdout, io.env);
   const names = configs.flatMap(({ servers }) => servers.map((server) => escapeText(labelOf(server))));
   const column = Math.min(Math.max(0, ...names.map(widthOf)), Math.floor(width / 2));
   return configs.flatMap(({ target, servers, problem }) => [

@@ -8,12 +8,12 @@ import { timeAfter } from '../text/lines.ts';
 import { BadLine, type Members, NewerFormat, required } from '../text/members.ts';
 import type { ImportOptions } from '../text/read.ts';
 import {
+  type ForeignFrame,
   type ForeignSession,
   type ForeignSessions,
   type ForeignStart,
   messageOf,
   readForeignLines,
-  type Said,
   timeOf,
 } from './sessions.ts';
 
@@ -62,9 +62,9 @@ function beginTape(sessions: ForeignSessions, header: Members): Tape {
   const clock = createClock(start.at);
   const isHttp = header.text('transport') === 'http';
   /** A stream is written when it ends, and so behind what was said meanwhile. */
-  const streamed: Said[] = [];
+  const streamed: ForeignFrame[] = [];
 
-  function say(said: Said, isLive: boolean): void {
+  function say(said: ForeignFrame, isLive: boolean): void {
     if (isHttp && !isLive) streamed.push(said);
     else putBehind(session, streamed, said);
   }
@@ -111,7 +111,7 @@ function readHeader(header: Members): ForeignStart {
 }
 
 /** What was not JSON-RPC. A carriage return is the first half of its line end. */
-function rawLine(line: Members): Pick<Said, 'payload' | 'lineEnd'> {
+function rawLine(line: Members): Pick<ForeignFrame, 'payload' | 'lineEnd'> {
   const data = required(line, 'data', line.text('data'));
   return data.endsWith('\r')
     ? { payload: Buffer.from(data.slice(0, -1)), lineEnd: '\r\n' }
@@ -137,12 +137,12 @@ function createClock(startedAt: number) {
   };
 }
 
-function putBehind(session: ForeignSession, streamed: Said[], said: Said): void {
+function putBehind(session: ForeignSession, streamed: ForeignFrame[], said: ForeignFrame): void {
   putInOrder(session, streamed);
   session.add(said);
 }
 
-function putInOrder(session: ForeignSession, streamed: Said[]): void {
+function putInOrder(session: ForeignSession, streamed: ForeignFrame[]): void {
   for (const said of streamed.toSorted((a, b) => a.at - b.at)) session.add(said);
   streamed.length = 0;
 }

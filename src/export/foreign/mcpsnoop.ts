@@ -7,10 +7,10 @@ import type { Store } from '../../store/file/open.ts';
 import { type Members, required } from '../text/members.ts';
 import type { ImportOptions } from '../text/read.ts';
 import {
+  type ForeignFrame,
   type ForeignSession,
   type ForeignSessions,
   readForeignLines,
-  type Said,
   sliceOf,
   timeOf,
 } from './sessions.ts';
@@ -23,7 +23,7 @@ const DIRECTIONS = { c2s: 'stdin', s2c: 'stdout', stderr: 'stderr', meta: null }
 >;
 
 /** `events` are those that were written, `highest` the number of the last one that happened. */
-type Open = { session: ForeignSession; events: number; highest: number };
+type OpenSession = { session: ForeignSession; events: number; highest: number };
 
 export function readMcpsnoop(
   store: Store,
@@ -31,10 +31,10 @@ export function readMcpsnoop(
   options: ImportOptions,
 ): Promise<string[]> {
   return readForeignLines(store, source, ORIGIN, options, (sessions) => {
-    const open = new Map<string, Open>();
+    const open = new Map<string, OpenSession>();
     let withoutMessage = 0;
 
-    function sessionOf(event: Members): Open {
+    function sessionOf(event: Members): OpenSession {
       const id = required(event, 'session_id', event.text('session_id'));
       const before = open.get(id);
       if (before !== undefined) return before;
@@ -86,7 +86,7 @@ function hasLine(event: Members, channel: StdioChannel): boolean {
   return event.has('text') && (event.text('transport') !== 'http' || event.flag('truncated') === true);
 }
 
-function lineOf(event: Members, channel: StdioChannel): Said {
+function lineOf(event: Members, channel: StdioChannel): ForeignFrame {
   return {
     channel,
     at: required(event, 'ts', timeOf(event, 'ts')),

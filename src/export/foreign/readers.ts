@@ -70,10 +70,10 @@ const LF = 0x0a;
 
 const OPEN_OBJECT = 0x7b;
 
-type Recognised = { format: ReaderName; source: AsyncIterable<Buffer> };
+type SourceFormat = { format: ReaderName; source: AsyncIterable<Buffer> };
 
 /** Reads as much as it takes, and gives it with the rest. Throws `TapedeckError` `corrupt` for a file of no known format. */
-export async function recognise(source: AsyncIterable<Buffer>, file: string): Promise<Recognised> {
+export async function recognise(source: AsyncIterable<Buffer>, file: string): Promise<SourceFormat> {
   const chunks = source[Symbol.asyncIterator]();
   const whole = rejoined(chunks);
   const format = formatOf(await whole.beginning());

@@ -26,7 +26,7 @@ export type ForeignStart = {
 };
 
 /** One message, or a line that is none. */
-export type Said = {
+export type ForeignFrame = {
   channel: StdioChannel;
   at: number;
   payload: Buffer;
@@ -43,7 +43,7 @@ export type ForeignSessions = {
   discard(): void;
 };
 
-export type ForeignSession = { add(said: Said): void; lose(frames: number): void };
+export type ForeignSession = { add(said: ForeignFrame): void; lose(frames: number): void };
 
 /** `origin` is the tool that wrote the file. */
 export function createForeignSessions(store: Store, origin: string, options: ImportOptions): ForeignSessions {
@@ -95,7 +95,7 @@ function sessionStart(
   };
 }
 
-function frameOf({ channel, at, payload, lineEnd = '\n', truncated = false, redacted }: Said): Frame {
+function frameOf({ channel, at, payload, lineEnd = '\n', truncated = false, redacted }: ForeignFrame): Frame {
   return {
     ...{ channel, at, payload, lineEnd, truncated, size: payload.length },
     part: 'line',

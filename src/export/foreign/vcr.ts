@@ -12,10 +12,10 @@ import { BadLine, type Members, NewerFormat, readObject, required } from '../tex
 import type { ImportOptions } from '../text/read.ts';
 import {
   createForeignSessions,
+  type ForeignFrame,
   type ForeignStart,
   messageOf,
   objectsIn,
-  type Said,
   timeOf,
 } from './sessions.ts';
 
@@ -125,7 +125,7 @@ function commandOf(
 }
 
 /** All that was said, in order of time. `onPlace` is told of the byte that an error is about. */
-function saidIn(recording: Members, startedAt: number, onPlace: (at: number) => void): Said[] {
+function saidIn(recording: Members, startedAt: number, onPlace: (at: number) => void): ForeignFrame[] {
   const session = required(recording, 'session', recording.object('session'));
   onPlace(recording.span('session')?.start ?? 0);
   const all = createInteractions(startedAt);
@@ -153,13 +153,13 @@ type Interactions = {
   addHandshake(session: Members): void;
   add(interaction: Members): void;
   /** The handshake, and then everything in order of time. */
-  inOrder(): Said[];
+  inOrder(): ForeignFrame[];
 };
 
 /** `startedAt` is the time of what has none. */
 function createInteractions(startedAt: number): Interactions {
-  const handshake: Said[] = [];
-  const all: Said[] = [];
+  const handshake: ForeignFrame[] = [];
+  const all: ForeignFrame[] = [];
 
   return {
     addHandshake(session) {
@@ -190,11 +190,11 @@ function isThere(members: Members, name: string): boolean {
   return members.has(name) && members.span(name)?.type !== 'null';
 }
 
-function requestOf(members: Members, name: string, at: number): Said {
+function requestOf(members: Members, name: string, at: number): ForeignFrame {
   return { channel: 'stdin', at, payload: messageFrom(messageOf(members, name), ['params']) };
 }
 
-function answerOf(members: Members, name: string, at: number): Said {
+function answerOf(members: Members, name: string, at: number): ForeignFrame {
   const json = messageOf(members, name);
   // One of them is what was answered, be it null.
   const isError = members.object(name)?.span('error')?.type === 'object';

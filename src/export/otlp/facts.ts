@@ -16,7 +16,7 @@ const RESOURCE_METHODS = new Set([
 ]);
 
 /** Who sent: the service that the conventions' client span is of. */
-export function resourceFacts(session: SessionRow, asker: ExchangeRow['askedBy']): Facts {
+export function resourceFacts(session: SessionRow, asker: ExchangeRow['askedBy']): AttributeValues {
   const { clientName, clientVersion, serverName, serverVersion } = session;
   const [name, version] = asker === 'client' ? [clientName, clientVersion] : [serverName, serverVersion];
   return {
@@ -30,7 +30,7 @@ export function resourceFacts(session: SessionRow, asker: ExchangeRow['askedBy']
 }
 
 /** How it went over the network, with what spans and metrics have in common. */
-export function networkFacts(session: SessionRow, httpVersion: string | null): Facts {
+export function networkFacts(session: SessionRow, httpVersion: string | null): AttributeValues {
   const isPipe = session.transport === 'stdio';
   return {
     'mcp.protocol.version': session.protocolVersion,
@@ -41,7 +41,7 @@ export function networkFacts(session: SessionRow, httpVersion: string | null): F
 }
 
 /** The server behind tapedeck; only the client's side tells it. */
-export function serverFacts(session: SessionRow): Facts {
+export function serverFacts(session: SessionRow): AttributeValues {
   if (session.transport === 'stdio') return {};
   const { hostname, port, protocol } = new URL(session.target);
   return {
@@ -51,7 +51,7 @@ export function serverFacts(session: SessionRow): Facts {
 }
 
 /** What was asked and how it ended, without what differs from call to call. */
-export function operationFacts({ method, target, outcome, errorCode }: ExchangeRow): Facts {
+export function operationFacts({ method, target, outcome, errorCode }: ExchangeRow): AttributeValues {
   const isCall = method === 'tools/call';
   const code = outcome === 'error' && errorCode !== null ? String(errorCode) : null;
   return {
@@ -65,7 +65,7 @@ export function operationFacts({ method, target, outcome, errorCode }: ExchangeR
 }
 
 /** A notification fails only where the HTTP status refuses it; the conventions name errors by what there is. */
-export function notificationFacts({ method }: NotificationRow, status: number | null): Facts {
+export function notificationFacts({ method }: NotificationRow, status: number | null): AttributeValues {
   return {
     'mcp.method.name': method,
     'error.type': status === null || status < 400 ? null : String(status),
@@ -103,9 +103,9 @@ type Value = { stringValue: string } | { intValue: number };
 export type Attribute = { key: string; value: Value };
 
 /** An attribute without a value is left out: nothing is invented. */
-export type Facts = Readonly<Record<string, string | number | null | undefined>>;
+export type AttributeValues = Readonly<Record<string, string | number | null | undefined>>;
 
-export function attributesOf(facts: Facts): Attribute[] {
+export function attributesOf(facts: AttributeValues): Attribute[] {
   return Object.entries(facts).flatMap(([key, fact]) =>
     fact === null || fact === undefined
       ? []

@@ -1,7 +1,14 @@
 /** How long requests, notifications and the session took, as the histograms of the semantic conventions for MCP, in seconds. */
 
 import type { SessionRow } from '../../store/read/sessions.ts';
-import { type Attribute, attributesOf, type Facts, nanoseconds, networkFacts, serverFacts } from './facts.ts';
+import {
+  type Attribute,
+  type AttributeValues,
+  attributesOf,
+  nanoseconds,
+  networkFacts,
+  serverFacts,
+} from './facts.ts';
 
 /** The conventions' bounds, in seconds. */
 const BOUNDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
@@ -28,13 +35,13 @@ export type Metric = {
   histogram: { dataPoints: Point[]; aggregationTemporality: typeof DELTA };
 };
 
-export type Durations = { add(facts: Facts, microseconds: number): void; points(): Point[] };
+export type Durations = { add(facts: AttributeValues, microseconds: number): void; points(): Point[] };
 
 /** Durations by their attributes, between two moments. */
 export function createDurations(startedAt: number, endedAt: number): Durations {
   const points = new Map<string, Point>();
 
-  function pointOf(facts: Facts): Point {
+  function pointOf(facts: AttributeValues): Point {
     const attributes = attributesOf(facts);
     const key = JSON.stringify(attributes);
     let point = points.get(key);

@@ -9,7 +9,7 @@ import { type SessionRow, sessionDetails } from '../../store/read/sessions.ts';
 import type { WriteOptions } from '../format.ts';
 import { attributesOf, resourceFacts, SCHEMA_URL } from './facts.ts';
 import { createDurations, type Durations, type Metric, operationMetrics, sessionMetrics } from './metrics.ts';
-import { prepareSpans, type Span, type Told } from './span.ts';
+import { type MeasuredSpan, type OtlpSpan, prepareSpans } from './span.ts';
 
 /** So many spans make a line: what collectors take in one request without a change of their settings. */
 const SPANS = 512;
@@ -27,14 +27,14 @@ export function* writeOtlp(
     client: originOf(session, 'client', tapedeck),
     server: originOf(session, 'server', tapedeck),
   };
-  const spans: Record<Sender, Span[]> = { client: [], server: [] };
+  const spans: Record<Sender, OtlpSpan[]> = { client: [], server: [] };
   const until = session.endedAt ?? Date.now() * 1000;
   const durations: Record<Sender, Durations> = {
     client: createDurations(session.startedAt, until),
     server: createDurations(session.startedAt, until),
   };
 
-  function* take(sender: Sender, { span, facts, duration }: Told): Generator<string> {
+  function* take(sender: Sender, { span, facts, duration }: MeasuredSpan): Generator<string> {
     const waiting = spans[sender];
     waiting.push(span);
     if (duration !== null) durations[sender].add(facts, duration);
@@ -65,7 +65,7 @@ function originOf(session: SessionRow, sender: Sender, version: string): Origin 
   };
 }
 
-function spanLine({ resource, scope }: Origin, spans: readonly Span[]): string {
+function spanLine({ resource, scope }: Origin, spans: readonly OtlpSpan[]): string {
   const scopeSpans = [{ scope, spans, schemaUrl: SCHEMA_URL }];
   return `${JSON.stringify({ resourceSpans: [{ resource, scopeSpans }] })}\n`;
 }

@@ -13,8 +13,8 @@ import type { SessionRow } from '../../store/read/sessions.ts';
 import { type BodyOf, isOf, memberOf, prepareBody, textOf } from '../parts.ts';
 import {
   type Attribute,
+  type AttributeValues,
   attributesOf,
-  type Facts,
   nanoseconds,
   networkFacts,
   notificationFacts,
@@ -28,7 +28,7 @@ const CLIENT = 3;
 
 const ERROR = 2;
 
-export type Span = {
+export type OtlpSpan = {
   traceId: string;
   spanId: string;
   traceState?: string;
@@ -43,24 +43,24 @@ export type Span = {
 };
 
 /** A span, and how long it took by which attributes of metrics; null where nothing told its end. */
-export type Told = { span: Span; facts: Facts; duration: number | null };
+export type MeasuredSpan = { span: OtlpSpan; facts: AttributeValues; duration: number | null };
 
 type Spans = {
-  ofRequest(row: ExchangeRow): Told;
-  ofNotification(row: NotificationRow): Told;
+  ofRequest(row: ExchangeRow): MeasuredSpan;
+  ofNotification(row: NotificationRow): MeasuredSpan;
 };
 
 /** `withArguments`: with what tools were called with and gave back, which may be personal. */
 export function prepareSpans(store: Store, session: SessionRow, withArguments: boolean): Spans {
   const bodyOf = prepareBody(store, session.number);
-  const exchangeOf = prepareHttpExchange(store, session.number);
-  const httpOf = (number: number | null) => (number === null ? undefined : exchangeOf(number));
+  const httpExchangeOf = prepareHttpExchange(store, session.number);
+  const httpOf = (number: number | null) => (number === null ? undefined : httpExchangeOf(number));
 
-  function ofRequest(row: ExchangeRow): Told {
+  function ofRequest(row: ExchangeRow): MeasuredSpan {
     const asked = bodyOf(row.requestSeq, isOf(row.id, 'request'));
     const http = httpOf(row.http);
     const facts = { ...operationFacts(row), ...commonFacts(session, row.askedBy, http) };
-    const span: Span = {
+    const span: OtlpSpan = {
       ...placeOf(keyOf(session, row), asked, null),
       name: spanName(row),
       kind: CLIENT,
@@ -79,7 +79,7 @@ export function prepareSpans(store: Store, session: SessionRow, withArguments: b
     return { span, facts, duration: row.latency };
   }
 
-  function ofNotification(row: NotificationRow): Told {
+  function ofNotification(row: NotificationRow): MeasuredSpan {
     const http = httpOf(row.http);
     // Only what is posted is accepted; an exchange that carries a notification to the client is about something else.
     const posted = row.sentBy === 'client' ? http : undefined;
@@ -88,7 +88,7 @@ export function prepareSpans(store: Store, session: SessionRow, withArguments: b
     const facts = { ...notificationFacts(row, status), ...commonFacts(session, row.sentBy, http) };
     const key = `${session.id} ${row.seq} ${row.n}`;
     const params = bodyOf(row.seq, (_, n) => n === row.n);
-    const span: Span = {
+    const span: OtlpSpan = {
       ...placeOf(key, params, row.about === null ? null : contextOf(session, row.about, bodyOf)),
       name: row.method,
       kind: CLIENT,
@@ -119,7 +119,7 @@ function contextOf(session: SessionRow, request: RequestKey, bodyOf: BodyOf): Tr
   return placeOf(keyOf(session, request), bodyOf(request.requestSeq, isOf(request.id, 'request')), null);
 }
 
-type Place = Pick<Span, 'traceId' | 'spanId' | 'parentSpanId' | 'traceState'>;
+type Place = Pick<OtlpSpan, 'traceId' | 'spanId' | 'parentSpanId' | 'traceState'>;
 
 /**
  * Its ids, the same in every export (who sends a session twice overwrites, and does not double), and its parent: the one
@@ -146,7 +146,7 @@ function commonFacts(
   session: SessionRow,
   sender: 'client' | 'server',
   http: HttpExchangeRow | undefined,
-): Facts {
+): AttributeValues {
   return {
     ...networkFacts(session, http?.version ?? null),
     ...(sender === 'client' ? serverFacts(session) : {}),
@@ -158,12 +158,12 @@ function sessionId(http: HttpExchangeRow | undefined): string | undefined {
 }
 
 /** The HTTP request's own context is not the message's. */
-function linksOf(http: HttpExchangeRow | undefined): Pick<Span, 'links'> {
+function linksOf(http: HttpExchangeRow | undefined): Pick<OtlpSpan, 'links'> {
   const link = readTraceparent(fieldOf(http?.requestHeaders ?? [], 'traceparent'));
   return link === null ? {} : { links: [link] };
 }
 
-function timesOf(from: number, to: number): Pick<Span, 'startTimeUnixNano' | 'endTimeUnixNano'> {
+function timesOf(from: number, to: number): Pick<OtlpSpan, 'startTimeUnixNano' | 'endTimeUnixNano'> {
   return { startTimeUnixNano: nanoseconds(from), endTimeUnixNano: nanoseconds(Math.max(from, to)) };
 }
 
@@ -172,7 +172,7 @@ function endOf(session: SessionRow, { at, latency }: ExchangeRow): number {
   return latency === null ? (session.endedAt ?? at) : at + latency;
 }
 
-function argumentFacts(row: ExchangeRow, asked: Buffer | null, bodyOf: BodyOf): Facts {
+function argumentFacts(row: ExchangeRow, asked: Buffer | null, bodyOf: BodyOf): AttributeValues {
   if (row.method !== 'tools/call') return {};
   const result = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row.id, 'result'));
   return {
@@ -181,7 +181,7 @@ function argumentFacts(row: ExchangeRow, asked: Buffer | null, bodyOf: BodyOf): 
   };
 }
 
-function statusOf(row: ExchangeRow, bodyOf: BodyOf): Span['status'] {
+function statusOf(row: ExchangeRow, bodyOf: BodyOf): OtlpSpan['status'] {
   if (operationFacts(row)['error.type'] === null) return {};
   const error = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row.id, 'error'));
   const message = textOf(error, 'message');

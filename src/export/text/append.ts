@@ -12,8 +12,8 @@ import { findSession } from '../../store/read/sessions.ts';
 import { appendTo, type Block } from '../../store/write/import.ts';
 import { removeSession } from '../../store/write/removal.ts';
 import { insertSession } from '../../store/write/rows.ts';
-import { EXCHANGE_MEMBERS } from './exchange.ts';
 import { readHeader } from './header.ts';
+import { HTTP_EXCHANGE_MEMBERS } from './http-exchange.ts';
 import { eachLine, timeAfter } from './lines.ts';
 import { BadLine, readLine } from './members.ts';
 import { writeNdjson } from './write.ts';
@@ -67,7 +67,7 @@ async function readEnding(target: string): Promise<Ending> {
     if (Number.isNaN(ending.at)) ending.at = readHeader(line).at;
     else {
       ending.at = timeAfter(ending.at, line.number('ms') ?? 0);
-      if (EXCHANGE_MEMBERS.some((name) => line.has(name)))
+      if (HTTP_EXCHANGE_MEMBERS.some((name) => line.has(name)))
         ending.exchanges = Math.max(ending.exchanges, line.count('http') ?? 0);
     }
   }

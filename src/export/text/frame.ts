@@ -85,7 +85,7 @@ export function readFrame(line: Members, at: number, isStdio: boolean): Frame | 
   if (isUnfinished) {
     line.only('ms', ...(isStdio ? [] : ['http']), 'channel', 'unfinished', ...payloadMembers(channel));
   } else line.only(...(isStdio ? STDIO_MEMBERS : HTTP_MEMBERS), ...payloadMembers(channel));
-  const exchange = readExchangeNumber(line, channel, isStdio);
+  const exchange = readHttpNumber(line, channel, isStdio);
   const payload = readPayload(channel, line);
   if (isUnfinished) return { channel, at, bytes: payload, exchange };
   const redacted = readRedacted(line.object('redacted'));
@@ -108,7 +108,7 @@ export function readFrame(line: Members, at: number, isStdio: boolean): Frame | 
   return { ...common, lineEnd: '', http: { exchange, marks: readMarks(line), original, sha256 } };
 }
 
-function readExchangeNumber(line: Members, channel: Channel, isStdio: boolean): number | null {
+function readHttpNumber(line: Members, channel: Channel, isStdio: boolean): number | null {
   const isOfStdio = PARTS[channel][0] === 'line';
   if (isOfStdio !== isStdio) {
     throw new BadLine(`the channel ${channel} cannot be in a session by ${isStdio ? 'stdio' : 'HTTP'}`);

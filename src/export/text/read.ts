@@ -5,9 +5,9 @@ import type { SessionStart } from '../../store/file/columns.ts';
 import type { Store } from '../../store/file/open.ts';
 import { beginImport, type SessionImport } from '../../store/write/import.ts';
 import { reindexSession } from '../../store/write/index.ts';
-import { createExchangeBook, EXCHANGE_MEMBERS, type ExchangeBook } from './exchange.ts';
 import { readFrame } from './frame.ts';
 import { type Header, readHeader } from './header.ts';
+import { createHttpExchangeBook, HTTP_EXCHANGE_MEMBERS, type HttpExchangeBook } from './http-exchange.ts';
 import { eachLine, lineMembers, refusalAt, type SourceLine, timeAfter } from './lines.ts';
 import { BadLine, type Members } from './members.ts';
 
@@ -87,7 +87,7 @@ function beginRecording(store: Store, header: Header, { name, importer }: Import
     clientProgram: null,
   };
   const session = beginImport(store, start, loss);
-  const book = createExchangeBook(session.hasExchange);
+  const book = createHttpExchangeBook(session.hasExchange);
   const isStdio = transport === 'stdio';
   /** Of what is unfinished there is one at most on each channel of an exchange. */
   const unfinished = new Set<string>();
@@ -96,7 +96,8 @@ function beginRecording(store: Store, header: Header, { name, importer }: Import
   function add(line: Members, number: number): void {
     at = timeAfter(at, line.number('ms') ?? 0);
     if (line.has('channel')) addFrame(line);
-    else if (!isStdio && EXCHANGE_MEMBERS.some((name) => line.has(name))) addExchange(book, line, number);
+    else if (!isStdio && HTTP_EXCHANGE_MEMBERS.some((name) => line.has(name)))
+      addHttpExchange(book, line, number);
     else throw new BadLine(whatIsMissing(line, isStdio));
   }
 
@@ -112,7 +113,7 @@ function beginRecording(store: Store, header: Header, { name, importer }: Import
     }
   }
 
-  function addExchange(book: ExchangeBook, line: Members, number: number): void {
+  function addHttpExchange(book: HttpExchangeBook, line: Members, number: number): void {
     const ended = book.read(line, at, number, session.count());
     if (ended !== null) session.addExchange(ended);
   }
@@ -121,7 +122,7 @@ function beginRecording(store: Store, header: Header, { name, importer }: Import
     session,
     add,
     finish() {
-      for (const exchange of book.open()) session.addExchange(exchange);
+      for (const httpExchange of book.open()) session.addExchange(httpExchange);
       return session.finish(end);
     },
   };

@@ -15,9 +15,9 @@ import {
 } from '../../store/read/http.ts';
 import { type SessionRow, sessionDetails } from '../../store/read/sessions.ts';
 import type { WriteOptions } from '../format.ts';
-import { endLine, headLine, headTime } from './exchange.ts';
 import { frameLine } from './frame.ts';
 import { headerLine } from './header.ts';
+import { endLine, headLine, headTime } from './http-exchange.ts';
 import { msText } from './lines.ts';
 
 /** In pieces, and in constant memory however long the session is. Of a selection the frames, and the HTTP exchanges
@@ -62,9 +62,9 @@ type HttpLines = {
 };
 
 /** By number. */
-type Selected = { seqs: Set<number>; exchanges: Set<number> };
+type Selection = { seqs: Set<number>; exchanges: Set<number> };
 
-function selectedPlaces(store: Store, session: number, { sql, values }: FrameSelection): Selected {
+function selectedPlaces(store: Store, session: number, { sql, values }: FrameSelection): Selection {
   const rows = store
     .prepare<[object], { seq: number; http: number | null }>(
       `SELECT seq, http FROM frame WHERE session = @session AND seq IN (${sql})`,
@@ -86,11 +86,12 @@ function createHttpLines(
   const heads = createCursor(eachHeadMoment(store, session));
   const ends = createCursor(eachEndMoment(store, session));
   const exchangeBy = prepareHttpExchange(store, session);
-  const exchangeOf = (number: number) => (only === null || only.has(number) ? exchangeBy(number) : undefined);
+  const httpExchangeOf = (number: number) =>
+    only === null || only.has(number) ? exchangeBy(number) : undefined;
 
   function* headsWhile(isDue: (head: HeadMoment) => boolean): Generator<string> {
     for (const head of heads.takeWhile(isDue)) {
-      const row = exchangeOf(head.number);
+      const row = httpExchangeOf(head.number);
       if (row !== undefined) yield headLine(row, head, since(headTime(row, head)));
     }
   }
@@ -99,7 +100,7 @@ function createHttpLines(
     for (const { number, at } of ends.takeWhile(isDue)) {
       // Its own heads are among them, because none is later than its end.
       yield* headsWhile((head) => head.at <= at);
-      const row = exchangeOf(number);
+      const row = httpExchangeOf(number);
       if (row !== undefined) yield endLine(row, since(row.endedAt ?? at));
     }
   }

@@ -42,7 +42,7 @@ export type Check = {
   /** Takes the next frame; returns what is found with it. */
   frame(frame: Frame, seq: number): Finding[];
   /** An HTTP exchange ended, after its last frame. `how` as the index has it, null where messages alone end it. */
-  httpExchange(exchange: CheckedHttpExchange, how: HttpClosing | null): Finding[];
+  httpExchange(httpExchange: CheckedHttpExchange, how: HttpClosing | null): Finding[];
   /** The session is over: returns what only its end shows. */
   end(): Finding[];
 };
@@ -91,9 +91,9 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
       for (const seen of reader.read(frame, seq)) for (const { message } of inspectors) message?.(seen);
       return take();
     },
-    httpExchange(exchange, how) {
-      if (how !== null) conversation.close(exchange.number, how);
-      for (const inspector of inspectors) inspector.httpExchange?.(exchange);
+    httpExchange(httpExchange, how) {
+      if (how !== null) conversation.close(httpExchange.number, how);
+      for (const inspector of inspectors) inspector.httpExchange?.(httpExchange);
       return take();
     },
     end() {
@@ -202,7 +202,7 @@ export function* checkSession(
       yield* check.frame(happening.frame, happening.frame.seq);
       onFrame(happening.frame.seq);
     } else if (happening.type === 'end') {
-      yield* check.httpExchange(checkedExchange(happening.exchange), closingOf(happening.exchange));
+      yield* check.httpExchange(checkedExchange(happening.httpExchange), closingOf(happening.httpExchange));
     }
   }
   yield* check.end();
@@ -225,8 +225,8 @@ function closingOf({ status, closedBy }: HttpExchangeRow): 'refused' | 'left' | 
   return closedBy === 'client' ? 'left' : null;
 }
 
-function checkedExchange(exchange: HttpExchangeRow): CheckedHttpExchange {
-  const { number, method, status, responseBytes, requestHeaders, responseHeaders } = exchange;
+function checkedExchange(httpExchange: HttpExchangeRow): CheckedHttpExchange {
+  const { number, method, status, responseBytes, requestHeaders, responseHeaders } = httpExchange;
   return {
     number,
     method,

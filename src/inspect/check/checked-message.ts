@@ -73,7 +73,7 @@ export type Inspector = {
   frame?(frame: CheckedFrame): void;
   message?(seen: CheckedMessage): void;
   /** An HTTP exchange, when it ended; after all its messages. */
-  httpExchange?(exchange: CheckedHttpExchange): void;
+  httpExchange?(httpExchange: CheckedHttpExchange): void;
   end?(): void;
 };
 

@@ -20,10 +20,10 @@ const NAMED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resour
 const STATUS_OF: Readonly<Record<number, number>> = { '-32601': 404, '-32020': 400, '-32022': 400 };
 
 /** The messages of one HTTP exchange. */
-type Carried = { asked: CheckedMessage[]; answers: CheckedMessage[]; noted: CheckedMessage[] };
+type HttpMessages = { asked: CheckedMessage[]; answers: CheckedMessage[]; noted: CheckedMessage[] };
 
 export function inspectHttp(report: Report, { transport, basis }: CheckedSession): Inspector {
-  const carried = new BoundedMap<string, Carried>(MAX_REMEMBERED);
+  const carried = new BoundedMap<string, HttpMessages>(MAX_REMEMBERED);
   let negotiated: string | null = null;
   let sessionId: string | null = null;
 
@@ -133,7 +133,7 @@ export function inspectHttp(report: Report, { transport, basis }: CheckedSession
     );
   }
 
-  function learn(http: CheckedHttpExchange, own: Carried): void {
+  function learn(http: CheckedHttpExchange, own: HttpMessages): void {
     for (const answer of own.answers) {
       if (answer.message.kind !== 'result' || answer.asked?.method !== 'initialize') continue;
       negotiated = answer.message.details.protocolVersion;

@@ -18,11 +18,18 @@ import type { Report, Side } from './rules.ts';
 /** Codes of errors that answer what could not be read, so that they have no id to give. */
 const UNREADABLE = new Set([-32700, -32600]);
 
-type Open = { place: Place; side: Side; method: string; revision: string | null; text: string; type: string };
+type OpenRequest = {
+  place: Place;
+  side: Side;
+  method: string;
+  revision: string | null;
+  text: string;
+  type: string;
+};
 
 export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): Inspector {
   /** By sender and id: requests that wait for an answer. */
-  const open = new BoundedMap<string, Open>(MAX_REMEMBERED);
+  const open = new BoundedMap<string, OpenRequest>(MAX_REMEMBERED);
   const used = new BoundedMap<string, true>(MAX_REMEMBERED);
   const answered = new BoundedMap<string, true>(MAX_REMEMBERED);
   let lastOfClient = 0;
@@ -102,7 +109,7 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
   }
 
   /** A stream that stays open is answered when it ends, and a client that leaves need not answer what came just then. */
-  function isOwed({ side, method, place }: Open): boolean {
+  function isOwed({ side, method, place }: OpenRequest): boolean {
     return method !== 'subscriptions/listen' && (side === 'client' || place.seq < lastOfClient);
   }
 

@@ -4,7 +4,7 @@ import { sep } from 'node:path';
 import type { Log, PhysicalLocation, Result } from 'sarif';
 import { escapeText } from '../../protocol/text.ts';
 import { type JunitCase, type JunitSuite, junitText } from '../view/junit.ts';
-import { clip, type Look } from '../view/text.ts';
+import { clip, type TerminalStyle } from '../view/text.ts';
 import { type Finding, RULE_IDS, RULES, type RuleId, SEVERITIES, type Severity } from './rules.ts';
 
 const MAX_PLACES = 5;
@@ -32,7 +32,7 @@ export function isAtLeast(rule: RuleId, severity: Severity): boolean {
   return rank(rule) >= SEVERITIES.indexOf(severity);
 }
 
-export function* reportLines(tallies: readonly Tally[], { colors, width }: Look): Generator<string> {
+export function* reportLines(tallies: readonly Tally[], { colors, width }: TerminalStyle): Generator<string> {
   const paint = { error: colors.red, warning: colors.yellow, note: colors.cyan };
   for (const { rule, count, first } of tallies) {
     const { severity, text, url } = RULES[rule];
@@ -101,7 +101,7 @@ export function* ruleLines(): Generator<string> {
 
 const LEVELS = { error: 'error', warning: 'warning', note: 'note' } as const;
 
-export type Checked = {
+export type SessionReport = {
   /** How the report calls it: a session's name or id, or the file's path. */
   name: string;
   sessionId: string;
@@ -116,7 +116,7 @@ export type Checked = {
 };
 
 /** One run with all sessions; every rule stands in it, so that viewers can explain what they show. */
-export function sarifText(checked: readonly Checked[], version: string): string {
+export function sarifText(checked: readonly SessionReport[], version: string): string {
   const rules = RULE_IDS.map((id) => ({
     id,
     shortDescription: { text: RULES[id].text },
@@ -131,7 +131,7 @@ export function sarifText(checked: readonly Checked[], version: string): string 
   return `${JSON.stringify(log, null, 2)}\n`;
 }
 
-function resultOf({ sessionId, file, lines }: Checked): (finding: Finding) => Result {
+function resultOf({ sessionId, file, lines }: SessionReport): (finding: Finding) => Result {
   return (finding) => ({
     ruleId: finding.rule,
     ruleIndex: RULE_IDS.indexOf(finding.rule),
@@ -160,11 +160,11 @@ function uriOf(file: string): string {
 }
 
 /** A suite a session, a case a rule. */
-export function junitOfChecks(checked: readonly Checked[], version: string): string {
+export function junitOfChecks(checked: readonly SessionReport[], version: string): string {
   return junitText(checked.map(suiteOf), version);
 }
 
-function suiteOf({ name, at, seconds, tallies }: Checked): JunitSuite {
+function suiteOf({ name, at, seconds, tallies }: SessionReport): JunitSuite {
   const byRule = new Map(tallies.map((one) => [one.rule, one]));
   return { name, at, seconds, cases: RULE_IDS.map((rule) => caseOf(rule, byRule.get(rule))) };
 }

@@ -1,13 +1,13 @@
 /** Figures of calls and notifications: how many, how they ended, how long they took, how many bytes they had. */
 
 /** A call: a request with its answer, if it has one. Or a notification. */
-export type Call = {
+export type CallRecord = {
   kind: 'request' | 'notification';
   askedBy: 'client' | 'server';
   method: string;
   /** The tool or prompt; null for other methods. */
   target: string | null;
-  outcome: CallOutcome | null;
+  outcome: CallStatus | null;
   /** Microseconds. */
   latency: number | null;
   bytes: number;
@@ -18,14 +18,14 @@ export type Call = {
 
 const OUTCOMES = ['ok', 'tool-error', 'error', 'cancelled', 'input-required', 'unanswered'] as const;
 
-export type CallOutcome = (typeof OUTCOMES)[number];
+export type CallStatus = (typeof OUTCOMES)[number];
 
 /** What figures are put together by. */
-export type Topic = Pick<Call, 'kind' | 'askedBy' | 'method' | 'target'>;
+export type Topic = Pick<CallRecord, 'kind' | 'askedBy' | 'method' | 'target'>;
 
 export type Figures = Topic & {
   count: number;
-  outcomes: Map<CallOutcome, number>;
+  outcomes: Map<CallStatus, number>;
   bytes: number;
   /** How many of one session were without their answer at the same time, at most. */
   atOnce: number;
@@ -57,7 +57,7 @@ export function methodKey({ askedBy, method }: Topic): string {
 export const ALL_METHODS = '';
 
 /** The figures of calls that come in the order of their requests. */
-export function figuresOf(calls: Iterable<Call>): SessionFigures {
+export function figuresOf(calls: Iterable<CallRecord>): SessionFigures {
   const topics = new Map<string, { figures: Figures; peak: Peak }>();
   const peaks = new Map<string, Peak>();
   for (const call of calls) {
@@ -79,7 +79,7 @@ export function figuresOf(calls: Iterable<Call>): SessionFigures {
   };
 }
 
-function addCall(figures: Figures, { kind, bytes, outcome, latency }: Call): void {
+function addCall(figures: Figures, { kind, bytes, outcome, latency }: CallRecord): void {
   figures.count += 1;
   figures.bytes += bytes;
   if (kind === 'request') addOutcome(figures, outcome ?? 'unanswered', 1);
@@ -93,7 +93,7 @@ function noPeak(): Peak {
   return { untils: [], forEver: 0, most: 0 };
 }
 
-function addToPeak(peak: Peak, { from, until }: Call): number {
+function addToPeak(peak: Peak, { from, until }: CallRecord): number {
   peak.untils = peak.untils.filter((end) => end > from);
   if (until === null) peak.forEver += 1;
   else peak.untils.push(until);
@@ -101,7 +101,7 @@ function addToPeak(peak: Peak, { from, until }: Call): number {
   return peak.most;
 }
 
-function addOutcome({ outcomes }: Figures, outcome: CallOutcome, count: number): void {
+function addOutcome({ outcomes }: Figures, outcome: CallStatus, count: number): void {
   outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + count);
 }
 
@@ -144,7 +144,7 @@ export function figuresText({ topics, atOnce: peaks }: SessionFigures): string {
   return JSON.stringify([peaks, written]);
 }
 
-type Written = [
+type TopicRow = [
   ...topic: [isRequest: number, isClient: number, method: string, target: string | null],
   ...figures: [count: number, bytes: number, atOnce: number, least: number, most: number],
   ended: number[],
@@ -153,16 +153,16 @@ type Written = [
 
 /** What `figuresText` wrote. */
 export function readFigures(text: string): SessionFigures {
-  const [atOnce, topics] = JSON.parse(text) as [Record<string, number>, Written[]];
+  const [atOnce, topics] = JSON.parse(text) as [Record<string, number>, TopicRow[]];
   return { topics: topics.map(readTopic), atOnce };
 }
 
-function readTopic([isRequest, isClient, method, target, ...figures]: Written): Figures {
+function readTopic([isRequest, isClient, method, target, ...figures]: TopicRow): Figures {
   const [count, bytes, atOnce, least, most, ended, classes] = figures;
   const counts = new Map<number, number>();
   for (let i = 0; i < classes.length; i += 2) counts.set(classes[i] ?? 0, classes[i + 1] ?? 0);
   const answered = [...counts.values()].reduce((sum, some) => sum + some, 0);
-  const outcomes = OUTCOMES.map((outcome, i): [CallOutcome, number] => [outcome, ended[i] ?? 0]);
+  const outcomes = OUTCOMES.map((outcome, i): [CallStatus, number] => [outcome, ended[i] ?? 0]);
   return {
     kind: isRequest === 1 ? 'request' : 'notification',
     askedBy: isClient === 1 ? 'client' : 'server',

@@ -2,7 +2,7 @@
 import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
-import { type Call, figuresOf, type SessionFigures } from './call-figures.ts';
+import { type CallRecord, figuresOf, type SessionFigures } from './call-figures.ts';
 
 /** Gives the figures of the calls whose request is among the selected frames, if there is a selection. */
 export function prepareFigures(store: Store, only?: FrameSelection): (session: SessionRow) => SessionFigures {
@@ -25,7 +25,7 @@ export function prepareFigures(store: Store, only?: FrameSelection): (session: S
 }
 
 type CallRow = {
-  kind: Call['kind'];
+  kind: CallRecord['kind'];
   method: string;
   target: string | null;
   isClients: 0 | 1;
@@ -33,14 +33,14 @@ type CallRow = {
   size: number;
   from: number;
   latency: number | null;
-  outcome: Call['outcome'];
+  outcome: CallRecord['outcome'];
   answer: number | null;
   answerN: number | null;
   answerSize: number | null;
   cancelled: number | null;
 };
 
-function* callsOf(rows: Iterable<CallRow>): Generator<Call> {
+function* callsOf(rows: Iterable<CallRow>): Generator<CallRecord> {
   for (const { isClients, n, size, answer, answerN, answerSize, cancelled, ...row } of rows) {
     // A batch counts once, for its first message.
     const bytes = (n === 0 ? size : 0) + (answerN === 0 ? (answerSize ?? 0) : 0);

@@ -177,13 +177,13 @@ export type FieldName = keyof typeof FIELDS;
 
 export const FIELD_NAMES = Object.keys(FIELDS) as FieldName[];
 
-export function fieldOf(name: FieldName): Field {
+export function filterField(name: FieldName): Field {
   return FIELDS[name];
 }
 
 /** Whether a field is the same for all frames of a session. */
 export function isOfSession(name: FieldName): boolean {
-  return fieldOf(name).joins.includes('session');
+  return filterField(name).joins.includes('session');
 }
 
 export const OPERATORS = ['=', '!=', '~', '!~', '>=', '<=', '>', '<'] as const;

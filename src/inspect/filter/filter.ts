@@ -6,7 +6,14 @@
  *   all  = one { ["and"] one }
  *   one  = "not" one | "(" any ")" | term | word
  */
-import { FIELD_NAMES, type FieldName, fieldOf, isOfSession, OPERATORS_OF, type Operator } from './fields.ts';
+import {
+  FIELD_NAMES,
+  type FieldName,
+  filterField,
+  isOfSession,
+  OPERATORS_OF,
+  type Operator,
+} from './fields.ts';
 import { createTextTest, type Pattern, type TextTest } from './text-test.ts';
 import { filterError, nearest, operatorError, type Token, tokensOf } from './tokens.ts';
 import { parseDuration, parseNumber, parseSize, parseTime } from './values.ts';
@@ -22,7 +29,7 @@ export type Test =
   | { type: 'compares'; operator: '>' | '<' | '>=' | '<='; value: number }
   | { type: 'matches'; pattern: Pattern; text: TextTest };
 
-export const ALL: Filter = { type: 'and', parts: [] };
+export const EVERYTHING: Filter = { type: 'and', parts: [] };
 
 /** More than SQLite would take in one statement. */
 const MAX_TERMS = 200;
@@ -93,7 +100,7 @@ export function parseFilter(text: string, now: number): Filter {
     return inner;
   }
 
-  if (tokens.length === 0) return ALL;
+  if (tokens.length === 0) return EVERYTHING;
   const filter = any();
   const rest = tokens[at];
   if (rest !== undefined) throw filterError('`(` before it', rest.column, text.slice(rest.column - 1));
@@ -113,7 +120,7 @@ function joined(type: 'and' | 'or', parts: readonly Filter[]): Filter {
 function termOf(token: Exclude<Token, { type: 'mark' }>, now: number): Term {
   if (token.type === 'word') return textTerm(token.text);
   const name = fieldNamed(token.field, token.column);
-  const { type } = fieldOf(name);
+  const { type } = filterField(name);
   const { operator } = token;
   if (!OPERATORS_OF[type].includes(operator)) {
     const column = token.column + token.field.length;
@@ -171,7 +178,7 @@ function testOf(name: FieldName, token: TermToken, now: number): Test {
   const { operator, value: pattern, valueColumn } = token;
   if (operator === '~' || operator === '!~') return matchOf(pattern, valueColumn);
   const written = pattern.type === 'part' ? pattern.text : pattern.source;
-  const field = fieldOf(name);
+  const field = filterField(name);
   const value = readValue(name, written, valueColumn, now);
   if (field.compares !== undefined && typeof value === 'number') {
     return { type: 'compares', operator: field.compares, value };
@@ -181,7 +188,7 @@ function testOf(name: FieldName, token: TermToken, now: number): Test {
 }
 
 function readValue(name: FieldName, written: string, column: number, now: number): string | number {
-  const field = fieldOf(name);
+  const field = filterField(name);
   if (field.type === 'choice') return choiceOf(field.choices ?? {}, written, column);
   const reader = READERS[field.type];
   if (reader === undefined) return written;
@@ -241,6 +248,6 @@ function weakened(filter: Filter, isUnderNot: boolean): Filter {
     return { type: filter.type, parts: filter.parts.map((part) => weakened(part, isUnderNot)) };
   }
   if (isOfSession(filter.field)) return filter;
-  if (fieldOf(filter.field).bound !== undefined && !isUnderNot) return filter;
-  return isUnderNot ? { type: 'or', parts: [] } : ALL;
+  if (filterField(filter.field).bound !== undefined && !isUnderNot) return filter;
+  return isUnderNot ? { type: 'or', parts: [] } : EVERYTHING;
 }

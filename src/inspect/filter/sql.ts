@@ -6,7 +6,7 @@
 import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
-import { type Field, fieldOf, type Join } from './fields.ts';
+import { type Field, filterField, type Join } from './fields.ts';
 import { type Filter, isAboutSessions, sessionPart, type Term, type Test } from './filter.ts';
 import type { PieceTest, TextTest } from './text-test.ts';
 
@@ -58,7 +58,7 @@ function selectSessions(store: Store, filter: Filter): { sql: string; values: Va
 }
 
 function joinsOf(filter: Filter): Set<Join> {
-  if (filter.type === 'term') return new Set(fieldOf(filter.field).joins);
+  if (filter.type === 'term') return new Set(filterField(filter.field).joins);
   const parts = filter.type === 'not' ? [filter.part] : filter.parts;
   return new Set(parts.flatMap((part) => [...joinsOf(part)]));
 }
@@ -86,7 +86,7 @@ function compile(
   }
 
   function termSql({ field: name, test }: Term): string {
-    const field = fieldOf(name);
+    const field = filterField(name);
     const ask = testSql(field, test, bind, add);
     const sql = sourceOf(field)(ask);
     return field.takesBeginning === true && test.type === 'equals'
@@ -98,7 +98,7 @@ function compile(
 }
 
 function costOf(filter: Filter): number {
-  if (filter.type === 'term') return fieldOf(filter.field).type === 'payload' ? 1 : 0;
+  if (filter.type === 'term') return filterField(filter.field).type === 'payload' ? 1 : 0;
   return Math.max(0, ...(filter.type === 'not' ? [filter.part] : filter.parts).map(costOf));
 }
 

@@ -2,7 +2,7 @@
 
 import { escapeText } from '../../protocol/text.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
-import { clip, fold, formatSize, type Look } from './text.ts';
+import { clip, fold, formatSize, type TerminalStyle } from './text.ts';
 
 /** Columns before a text: the time and the mark. */
 export const INDENT = 14;
@@ -11,7 +11,12 @@ export const INDENT = 14;
 const MAX_LINES = 1_000_000;
 
 /** What stands before the first line: when, since the session began, and a mark of one column. */
-export function margin({ colors }: Look, { startedAt }: SessionRow, at: number, mark: string): string {
+export function margin(
+  { colors }: TerminalStyle,
+  { startedAt }: SessionRow,
+  at: number,
+  mark: string,
+): string {
   return `${colors.dim(secondsSince(startedAt, at).padStart(9))}  ${mark}  `;
 }
 
@@ -25,7 +30,11 @@ export function tagOf(exchange: number | undefined): string {
 }
 
 /** The lines below: recorded text, escaped, in at most `maxLines` lines. */
-export function* dimBlock(text: string, { colors, width }: Look, maxLines: number): Generator<string> {
+export function* dimBlock(
+  text: string,
+  { colors, width }: TerminalStyle,
+  maxLines: number,
+): Generator<string> {
   if (maxLines === 0) return;
   const columns = width - INDENT;
   const shown = text.slice(0, Math.min(maxLines, MAX_LINES) * columns);
@@ -39,6 +48,6 @@ export function* dimBlock(text: string, { colors, width }: Look, maxLines: numbe
 }
 
 /** A line below that says what is odd. */
-export function noteLine(note: string, { colors, width }: Look): string {
+export function noteLine(note: string, { colors, width }: TerminalStyle): string {
   return ' '.repeat(INDENT) + colors.yellow(clip(`! ${escapeText(note)}`, width - INDENT));
 }

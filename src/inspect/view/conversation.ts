@@ -9,11 +9,11 @@ import { readSse } from '../../protocol/wire/sse.ts';
 import type { MessageRow, StoredFrame } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { dimBlock, INDENT, margin, noteLine, secondsSince, tagOf } from './block.ts';
-import { exchangeBlock, exchangeEnd, type HttpLook, looksLikeMcp } from './http.ts';
+import { type HttpViewOptions, httpExchangeBlock, httpExchangeEnd, isProbablyMcp } from './http.ts';
 import { type Colors, clip, formatDuration, formatSize, widthOf } from './text.ts';
 import type { Happening } from './timeline.ts';
 
-export type ViewOptions = HttpLook & {
+export type ViewOptions = HttpViewOptions & {
   /** Nothing is left out: all headers, and each of many equal comments. */
   isFull: boolean;
   /** Places (`seq.n`) of requests without an answer. */
@@ -47,13 +47,13 @@ export function* conversationLines(
       yield* frameBlock(session, frame, options);
       continue;
     }
-    const { exchange } = happening;
-    const isConcluded = concluded.delete(exchange.number);
-    const headers = isFull ? 'all' : looksLikeMcp(exchange, mcpPath) ? 'none' : 'telling';
+    const { httpExchange } = happening;
+    const isConcluded = concluded.delete(httpExchange.number);
+    const headers = isFull ? 'all' : isProbablyMcp(httpExchange, mcpPath) ? 'none' : 'telling';
     const lines =
       happening.type === 'begin'
-        ? exchangeBlock(session, exchange, headers, options)
-        : exchangeEnd(session, exchange, isConcluded, options);
+        ? httpExchangeBlock(session, httpExchange, headers, options)
+        : httpExchangeEnd(session, httpExchange, isConcluded, options);
     for (const line of lines) {
       yield* repeats.flush();
       yield line;
@@ -75,7 +75,7 @@ type Repeats = {
 };
 
 /** A server may send the same comment every few seconds for hours: only the first is shown, the others are counted. */
-function createRepeats(session: SessionRow, { look }: ViewOptions): Repeats {
+function createRepeats(session: SessionRow, { style }: ViewOptions): Repeats {
   let first: StoredFrame | null = null;
   let count = 0;
   let lastAt = 0;
@@ -95,7 +95,7 @@ function createRepeats(session: SessionRow, { look }: ViewOptions): Repeats {
       const tag = tagOf(first?.http?.exchange);
       if (count > 0) {
         const text = `${tag}and ${count} more of these, the last at ${secondsSince(session.startedAt, lastAt)}`;
-        yield ' '.repeat(INDENT) + look.colors.dim(clip(text, look.width - INDENT));
+        yield ' '.repeat(INDENT) + style.colors.dim(clip(text, style.width - INDENT));
       }
       first = null;
       count = 0;
@@ -114,33 +114,33 @@ export function* frameBlock(
   else yield* strayLine(session, frame, options);
   const original = frame.isEdited ? options.originalOf(frame.seq) : null;
   if (original !== null) {
-    const text = original.toString('utf8', 0, options.look.width * 4);
-    yield noteLine(`edited, was ${text.trim()}`, options.look);
+    const text = original.toString('utf8', 0, options.style.width * 4);
+    yield noteLine(`edited, was ${text.trim()}`, options.style);
   }
 }
 
 /** A text that is no message: a line of stderr, an error page, a comment of an event stream, what a kill left over. */
-function* strayLine(session: SessionRow, frame: StoredFrame, { look }: ViewOptions): Generator<string> {
-  const { colors, width } = look;
+function* strayLine(session: SessionRow, frame: StoredFrame, { style }: ViewOptions): Generator<string> {
+  const { colors, width } = style;
   const tag = tagOf(frame.http?.exchange);
   const note = frame.isUnfinished ? ` (unfinished ${UNFINISHED[frame.channel] ?? 'line'})` : '';
   const text =
     frame.part === 'block' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, width * 4);
   const shown = clip(escapeText(text), width - INDENT - tag.length - note.length);
   if (shown === '' && note === '') return;
-  yield `${margin(look, session, frame.at, colors.dim('┊'))}${colors.dim(`${tag}${shown}${note}`)}`;
+  yield `${margin(style, session, frame.at, colors.dim('┊'))}${colors.dim(`${tag}${shown}${note}`)}`;
 }
 
 const UNFINISHED: Record<string, string> = { request: 'body', response: 'body', sse: 'event' };
 
 /** An HTTP body without MCP in it. */
 function* foreignBlock(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
-  const { look, payloadLines } = options;
+  const { style, payloadLines } = options;
   const { size, payload, truncated, http } = frame;
   const label = `body, ${formatSize(size)}${truncated ? ', cut' : ''}`;
-  yield `${margin(look, session, frame.at, arrowOf(frame, look.colors))}${look.colors.dim(tagOf(http?.exchange))}${label}`;
-  for (const mark of http?.marks ?? []) yield noteLine(`this body ${problemText(mark)}`, look);
-  yield* dimBlock(payload.toString('utf8'), look, payloadLines);
+  yield `${margin(style, session, frame.at, arrowOf(frame, style.colors))}${style.colors.dim(tagOf(http?.exchange))}${label}`;
+  for (const mark of http?.marks ?? []) yield noteLine(`this body ${problemText(mark)}`, style);
+  yield* dimBlock(payload.toString('utf8'), style, payloadLines);
 }
 
 function* messageBlocks(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
@@ -157,20 +157,20 @@ function* messageBlock(
   frame: StoredFrame,
   row: MessageRow,
   { message, json }: { message: Message; json: Buffer },
-  { look, payloadLines, unanswered }: ViewOptions,
+  { style, payloadLines, unanswered }: ViewOptions,
 ): Generator<string> {
-  const { colors, width } = look;
+  const { colors, width } = style;
   const tag = tagOf(frame.http?.exchange);
   const status = clip(statusOf(row, unanswered), Math.floor((width - INDENT) / 2));
   const room = width - INDENT - tag.length - (status === '' ? 0 : widthOf(status) + 2);
   const label = clip(escapeText(labelOf(message, json, row.n, row.askedMethod)), room);
   const paint = painterOf(colors, row, status);
-  const start = `${margin(look, session, frame.at, arrowOf(frame, colors))}${colors.dim(tag)}`;
+  const start = `${margin(style, session, frame.at, arrowOf(frame, colors))}${colors.dim(tag)}`;
   yield `${start}${paint(label)}${status === '' ? '' : `  ${paintStatus(colors, status)}`}`;
 
-  for (const note of notesOf(row)) yield noteLine(note, look);
+  for (const note of notesOf(row)) yield noteLine(note, style);
   const text = bodyText(message, json, row.n);
-  if (text !== '{}') yield* dimBlock(text, look, payloadLines);
+  if (text !== '{}') yield* dimBlock(text, style, payloadLines);
 }
 
 function arrowOf({ channel }: StoredFrame, colors: Colors): string {

@@ -5,10 +5,10 @@ import { escapeText } from '../../protocol/text.ts';
 import type { HttpExchangeRow } from '../../store/read/http.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { dimBlock, INDENT, margin, noteLine, tagOf } from './block.ts';
-import { type Colors, clip, formatDuration, type Look, widthOf } from './text.ts';
+import { type Colors, clip, formatDuration, type TerminalStyle, widthOf } from './text.ts';
 
-export type HttpLook = {
-  look: Look;
+export type HttpViewOptions = {
+  style: TerminalStyle;
   /** Lines shown of each header. */
   payloadLines: number;
   /** Whether an answer may still come. */
@@ -22,66 +22,66 @@ const TELLING =
   /^(?:www-authenticate|location|allow|access-control-.*|content-type|mcp-.*|authorization|origin|last-event-id)$/i;
 
 /** The time is that until the head of the answer, whatever the answer is; how long a stream lasted stands at its end. */
-export function* exchangeBlock(
+export function* httpExchangeBlock(
   session: SessionRow,
-  exchange: HttpExchangeRow,
+  httpExchange: HttpExchangeRow,
   headers: ShownHeaders,
-  { look, payloadLines, isOpen }: HttpLook,
+  { style, payloadLines, isOpen }: HttpViewOptions,
 ): Generator<string> {
-  const { colors, width } = look;
-  const tag = tagOf(exchange.number);
+  const { colors, width } = style;
+  const tag = tagOf(httpExchange.number);
   const room = width - INDENT - tag.length;
-  const status = clip(escapeText(statusText(exchange, isOpen)), Math.floor(room / 2));
-  const call = clip(escapeText(`${exchange.method} ${exchange.path}`), room - widthOf(status) - 2);
-  const paint = painterOf(colors, exchange);
-  yield `${margin(look, session, exchange.at, ' ')}${colors.dim(`${tag}${call}`)}  ${paint(status)}`;
-  for (const { side, header, original } of exchange.edits) {
+  const status = clip(escapeText(statusText(httpExchange, isOpen)), Math.floor(room / 2));
+  const call = clip(escapeText(`${httpExchange.method} ${httpExchange.path}`), room - widthOf(status) - 2);
+  const paint = painterOf(colors, httpExchange);
+  yield `${margin(style, session, httpExchange.at, ' ')}${colors.dim(`${tag}${call}`)}  ${paint(status)}`;
+  for (const { side, header, original } of httpExchange.edits) {
     // Towards a server on another host every request has this one.
     const isUsual = side === 'request' && header.toLowerCase() === 'host';
-    if (!isUsual || headers !== 'none') yield noteLine(`edited: ${header}, was ${original}`, look);
+    if (!isUsual || headers !== 'none') yield noteLine(`edited: ${header}, was ${original}`, style);
   }
   if (headers === 'none') return;
-  for (const line of headerTexts(exchange, headers === 'all')) yield* dimBlock(line, look, payloadLines);
+  for (const line of headerTexts(httpExchange, headers === 'all')) yield* dimBlock(line, style, payloadLines);
 }
 
 /** `isConcluded`: what came last on it was an answer, so that the end of a stream of its own says nothing. */
-export function* exchangeEnd(
+export function* httpExchangeEnd(
   session: SessionRow,
-  exchange: HttpExchangeRow,
+  httpExchange: HttpExchangeRow,
   isConcluded: boolean,
-  { look }: HttpLook,
+  { style }: HttpViewOptions,
 ): Generator<string> {
-  const { colors, width } = look;
-  const { number, endedAt, closedBy, status } = exchange;
-  const text = endText(exchange, isConcluded);
+  const { colors, width } = style;
+  const { number, endedAt, closedBy, status } = httpExchange;
+  const text = endText(httpExchange, isConcluded);
   if (text === '' || endedAt === null) return;
   const tag = tagOf(number);
-  const paint = isFault(exchange)
+  const paint = isFault(httpExchange)
     ? colors.red
     : closedBy === 'client' && status === null
       ? colors.yellow
       : colors.dim;
   const line = clip(escapeText(text), width - INDENT - tag.length);
-  yield `${margin(look, session, endedAt, ' ')}${colors.dim(tag)}${paint(line)}`;
+  yield `${margin(style, session, endedAt, ' ')}${colors.dim(tag)}${paint(line)}`;
 }
 
 /** Whether an exchange looks like MCP's own. What it carried would tell for sure, but is not known where it begins. */
-export function looksLikeMcp(exchange: HttpExchangeRow, mcpPath: string): boolean {
-  const { method, path, status, requestHeaders } = exchange;
+export function isProbablyMcp(httpExchange: HttpExchangeRow, mcpPath: string): boolean {
+  const { method, path, status, requestHeaders } = httpExchange;
   if (method === 'OPTIONS' || (status !== null && (status < 200 || status > 299))) return false;
   return (
     path.split('?', 1)[0] === mcpPath ||
     status === 202 ||
-    answerType(exchange) === EVENTS_TYPE ||
+    answerType(httpExchange) === EVENTS_TYPE ||
     joinedFields(requestHeaders).get('accept')?.includes(EVENTS_TYPE) === true
   );
 }
 
-function statusText(exchange: HttpExchangeRow, isOpen: boolean): string {
-  const { status, at, responseAt, endedAt } = exchange;
+function statusText(httpExchange: HttpExchangeRow, isOpen: boolean): string {
+  const { status, at, responseAt, endedAt } = httpExchange;
   if (status === null || responseAt === null)
     return isOpen && endedAt === null ? 'no answer yet' : 'no answer';
-  const type = answerType(exchange);
+  const type = answerType(httpExchange);
   const took = formatDuration((responseAt - at) / 1000);
   return `${status}${type === '' ? '' : ` ${type}`}  ${took}`;
 }
@@ -101,14 +101,14 @@ function isFault({ closedBy, error }: HttpExchangeRow): boolean {
   return error !== null && closedBy !== 'client';
 }
 
-function endText(exchange: HttpExchangeRow, isConcluded: boolean): string {
-  const { method, at, endedAt, closedBy, error } = exchange;
+function endText(httpExchange: HttpExchangeRow, isConcluded: boolean): string {
+  const { method, at, endedAt, closedBy, error } = httpExchange;
   const lasted = formatDuration(((endedAt ?? at) - at) / 1000);
   if (closedBy === 'client') return `the client closed it after ${lasted}`;
   const why = error === null ? '' : `: ${error}`;
   if (closedBy === 'proxy') return `tapedeck closed it after ${lasted}${why}`;
   if (error !== null) return `the server broke it off after ${lasted}${why}`;
-  const isStream = answerType(exchange) === EVENTS_TYPE;
+  const isStream = answerType(httpExchange) === EVENTS_TYPE;
   return isStream && !(isConcluded && method === 'POST') ? `the server ended the stream after ${lasted}` : '';
 }
 

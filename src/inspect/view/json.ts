@@ -49,7 +49,7 @@ type HttpDetails = {
 };
 
 /** One frame of `show --json`, in pieces that together are one line. */
-export function* frameLine(sessionId: string, frame: StoredFrame, details: HttpDetails): Generator<string> {
+export function* frameJson(sessionId: string, frame: StoredFrame, details: HttpDetails): Generator<string> {
   const head = {
     session: sessionId,
     seq: frame.seq,
@@ -98,31 +98,31 @@ function cutJson({ http, truncated, isUnfinished }: StoredFrame): string {
 }
 
 /** One HTTP exchange of `show --json --http`. */
-export function exchangeLine(sessionId: string, exchange: HttpExchangeRow): string {
-  const { informations, at, requestEndedAt, responseAt, endedAt } = exchange;
+export function httpExchangeJson(sessionId: string, httpExchange: HttpExchangeRow): string {
+  const { informations, at, requestEndedAt, responseAt, endedAt } = httpExchange;
   return JSON.stringify({
     session: sessionId,
-    http: exchange.number,
-    method: exchange.method,
-    path: exchange.path,
-    httpVersion: exchange.version,
-    client: exchange.client,
-    status: exchange.status,
-    statusText: exchange.statusText,
-    requestHeaders: exchange.requestHeaders,
-    requestTrailers: exchange.requestTrailers,
-    requestBytes: exchange.requestBytes,
+    http: httpExchange.number,
+    method: httpExchange.method,
+    path: httpExchange.path,
+    httpVersion: httpExchange.version,
+    client: httpExchange.client,
+    status: httpExchange.status,
+    statusText: httpExchange.statusText,
+    requestHeaders: httpExchange.requestHeaders,
+    requestTrailers: httpExchange.requestTrailers,
+    requestBytes: httpExchange.requestBytes,
     informations: informations.map((one) => ({ ...one, at: formatIsoTime(one.at) })),
-    responseHeaders: exchange.responseHeaders,
-    responseTrailers: exchange.responseTrailers,
-    responseBytes: exchange.responseBytes,
+    responseHeaders: httpExchange.responseHeaders,
+    responseTrailers: httpExchange.responseTrailers,
+    responseBytes: httpExchange.responseBytes,
     at: formatIsoTime(at),
     requestEndedAt: timeOrNull(requestEndedAt),
     responseAt: timeOrNull(responseAt),
     endedAt: timeOrNull(endedAt),
-    closedBy: exchange.closedBy,
-    error: exchange.error,
-    edits: exchange.edits,
+    closedBy: httpExchange.closedBy,
+    error: httpExchange.error,
+    edits: httpExchange.edits,
   });
 }
 

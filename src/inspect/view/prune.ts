@@ -3,7 +3,7 @@
 import { escapeText, formatIsoTime } from '../../protocol/text.ts';
 import type { Pruned } from '../../store/keep/prune.ts';
 import type { Departure, Reason } from '../../store/keep/retention.ts';
-import { clip, formatDuration, formatSize, formatTime, type Look, pad, widthOf } from './text.ts';
+import { clip, formatDuration, formatSize, formatTime, pad, type TerminalStyle, widthOf } from './text.ts';
 
 const WORDS: Record<Reason, string> = {
   named: 'named',
@@ -18,7 +18,11 @@ const NAME_WIDTH = 32;
 const GAP = '  ';
 
 /** The lines of the table, without line ends. `now` in microseconds since the Unix epoch. */
-export function* pruneTable(departures: readonly Departure[], now: number, look: Look): Generator<string> {
+export function* pruneTable(
+  departures: readonly Departure[],
+  now: number,
+  style: TerminalStyle,
+): Generator<string> {
   const rows = departures.map((departure) => cellsOf(departure, now));
   const titles = ['SESSION', 'NAME', 'STARTED', 'LAST', 'SIZE', 'ERRORS', 'WHY'];
   const widths = titles.map((title, c) =>
@@ -30,9 +34,9 @@ export function* pruneTable(departures: readonly Departure[], now: number, look:
         .map((cell, c) => pad(cell, widths[c] ?? 0))
         .join(GAP)
         .trimEnd(),
-      look.width,
+      style.width,
     );
-  yield look.colors.dim(line(titles));
+  yield style.colors.dim(line(titles));
   for (const row of rows) yield line(row);
 }
 

@@ -7,7 +7,7 @@ import type { Filter } from '../filter/filter.ts';
 import type { TextTest } from '../filter/text-test.ts';
 import { INDENT, margin } from './block.ts';
 import { frameBlock, type ViewOptions } from './conversation.ts';
-import { clip, clipStart, formatTime, type Look, widthOf } from './text.ts';
+import { clip, clipStart, formatTime, type TerminalStyle, widthOf } from './text.ts';
 
 /** The tests of a filter that a text passes where the filter holds, or may. */
 export function textTests(filter: Filter): TextTest[] {
@@ -17,8 +17,11 @@ export function textTests(filter: Filter): TextTest[] {
   return isText && filter.test.type === 'matches' ? [filter.test.text] : [];
 }
 
-export function* sessionHeading({ id, name, target, startedAt }: SessionRow, look: Look): Generator<string> {
-  const { colors, width } = look;
+export function* sessionHeading(
+  { id, name, target, startedAt }: SessionRow,
+  style: TerminalStyle,
+): Generator<string> {
+  const { colors, width } = style;
   const time = width < WIDE ? '' : `  ${colors.dim(formatTime(startedAt))}`;
   const title = clip(escapeText(name ?? target), width - id.length - (width < WIDE ? 2 : 23));
   yield `${colors.bold(id)}  ${title}${time}`;
@@ -34,23 +37,23 @@ export function* foundFrame(
   tests: readonly TextTest[],
   options: ViewOptions,
 ): Generator<string> {
-  const { look } = options;
-  const snippets = snippetsOf(frame.payload.toString('utf8'), tests, look);
+  const { style } = options;
+  const snippets = snippetsOf(frame.payload.toString('utf8'), tests, style);
   const [first, ...others] = snippets;
   if (frame.messages.length > 0 || first === undefined) {
     yield* frameBlock(session, frame, { ...options, payloadLines: 0 });
     for (const snippet of snippets) yield `${' '.repeat(INDENT)}${snippet}`;
     return;
   }
-  yield `${margin(look, session, frame.at, look.colors.dim('┊'))}${first}`;
+  yield `${margin(style, session, frame.at, style.colors.dim('┊'))}${first}`;
   for (const snippet of others) yield `${' '.repeat(INDENT)}${snippet}`;
 }
 
 /** Two that show the same are one. */
-function snippetsOf(text: string, tests: readonly TextTest[], look: Look): string[] {
+function snippetsOf(text: string, tests: readonly TextTest[], style: TerminalStyle): string[] {
   const snippets = tests.flatMap((test) => {
     const found = test.find(text);
-    return found === null ? [] : [snippetOf(text, found, look)];
+    return found === null ? [] : [snippetOf(text, found, style)];
   });
   return [...new Set(snippets)];
 }
@@ -61,15 +64,19 @@ const BEFORE = 0.35;
 /** No line needs more characters than this, whatever they turn into. */
 const CHARACTERS = 400;
 
-function snippetOf(text: string, { start, end }: { start: number; end: number }, look: Look): string {
-  const columns = look.width - INDENT;
+function snippetOf(
+  text: string,
+  { start, end }: { start: number; end: number },
+  style: TerminalStyle,
+): string {
+  const columns = style.width - INDENT;
   const from = wholeCharacter(text, Math.max(0, start - CHARACTERS));
   const until = wholeCharacter(text, Math.min(text.length, end + CHARACTERS));
   const found = clip(escapeText(text.slice(start, Math.min(end, start + CHARACTERS))), columns);
   const room = columns - widthOf(found);
   const before = clipStart(escapeText(text.slice(from, start)), Math.floor(room * BEFORE));
   const after = clip(escapeText(text.slice(end, until)), room - widthOf(before));
-  return `${look.colors.dim(before)}${look.colors.yellow(look.colors.bold(found))}${look.colors.dim(after)}`;
+  return `${style.colors.dim(before)}${style.colors.yellow(style.colors.bold(found))}${style.colors.dim(after)}`;
 }
 
 /** The nearest place that does not cut a character of two code units. */

@@ -3,7 +3,7 @@
 import { escapeText } from '../../protocol/text.ts';
 import { type SessionRow, stateOf } from '../../store/read/sessions.ts';
 import { type Column, tableLines } from './table.ts';
-import { clip, formatCount, formatDuration, formatSize, formatTime, type Look } from './text.ts';
+import { clip, formatCount, formatDuration, formatSize, formatTime, type TerminalStyle } from './text.ts';
 
 const NO_PAYLOADS = '(no payloads)';
 
@@ -44,8 +44,8 @@ const COLUMNS: readonly Column<SessionRow>[] = [
 ];
 
 /** The table's lines, without line ends. Cells are escaped; no line is wider than `look.width`, if that can be. */
-export function sessionTable(sessions: readonly SessionRow[], look: Look): Generator<string> {
-  return tableLines(COLUMNS, sessions, look);
+export function sessionTable(sessions: readonly SessionRow[], style: TerminalStyle): Generator<string> {
+  return tableLines(COLUMNS, sessions, style);
 }
 
 function durationOf(session: SessionRow): string {
@@ -116,7 +116,7 @@ const SESSION_HEADER_NO_PAYLOADS: [string, string] = [
 export function* sessionHeader(
   session: SessionRow,
   userAgent: string,
-  { colors, width }: Look,
+  { colors, width }: TerminalStyle,
 ): Generator<string> {
   const name = session.name === null ? '' : `  ${session.name}`;
   const lines: [title: string, text: string][] = [

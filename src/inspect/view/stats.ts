@@ -1,8 +1,15 @@
 /** `stats` for people, as a table with a histogram below, and for programs. */
-import { type Bar, type CallOutcome, type Figures, histogram } from '../figures/call-figures.ts';
+import { type Bar, type CallStatus, type Figures, histogram } from '../figures/call-figures.ts';
 import { type Group, SHARES, type Stats } from '../figures/stats.ts';
 import { type Column, tableLines } from './table.ts';
-import { type Colors, formatCount, formatDuration, formatNumber, formatSize, type Look } from './text.ts';
+import {
+  type Colors,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  formatSize,
+  type TerminalStyle,
+} from './text.ts';
 
 const number = (title: string, cell: (figures: Figures) => string): Column<Group> => ({
   title,
@@ -12,7 +19,7 @@ const number = (title: string, cell: (figures: Figures) => string): Column<Group
 
 const isCall = ({ figures }: Group) => figures.kind === 'request';
 
-const outcome = (figures: Figures, name: CallOutcome) => figures.outcomes.get(name) ?? 0;
+const outcome = (figures: Figures, name: CallStatus) => figures.outcomes.get(name) ?? 0;
 
 const failed = (figures: Figures) => outcome(figures, 'error') + outcome(figures, 'tool-error');
 
@@ -87,7 +94,7 @@ function timeText(microseconds: number | null): string {
 /** `isPlain`: bars of ordinary characters. */
 export function* statsLines(
   { groups, calls, sessions }: Stats,
-  look: Look,
+  style: TerminalStyle,
   isPlain: boolean,
 ): Generator<string> {
   const parts = [
@@ -96,14 +103,14 @@ export function* statsLines(
     formatCount(failed(calls), 'error'),
     `${formatNumber(outcome(calls, 'unanswered'))} unanswered`,
   ];
-  yield look.colors.bold(parts.join(', '));
+  yield style.colors.bold(parts.join(', '));
   if (groups.length === 0) return;
   yield '';
-  yield* tableLines(COLUMNS, groups, look);
+  yield* tableLines(COLUMNS, groups, style);
   if (calls.latencies.count === 0) return;
   yield '';
-  yield look.colors.dim(`latency of ${formatCount(calls.latencies.count, 'answered call')}`);
-  yield* barLines(histogram(calls.latencies), look, isPlain);
+  yield style.colors.dim(`latency of ${formatCount(calls.latencies.count, 'answered call')}`);
+  yield* barLines(histogram(calls.latencies), style, isPlain);
 }
 
 /** Columns before a bar, and behind it. */
@@ -115,7 +122,11 @@ const WIDEST_BAR = 60;
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-function* barLines(bars: readonly Bar[], { colors, width }: Look, isPlain: boolean): Generator<string> {
+function* barLines(
+  bars: readonly Bar[],
+  { colors, width }: TerminalStyle,
+  isPlain: boolean,
+): Generator<string> {
   const most = Math.max(...bars.map(({ count }) => count));
   const columns = Math.max(8, Math.min(WIDEST_BAR, width - BEFORE_BAR - BEHIND_BAR));
   for (const { from, to, count } of bars) {

@@ -1,7 +1,7 @@
 /** Tables for people: a row a thing, as wide as the terminal allows. */
 
 import { escapeText } from '../../protocol/text.ts';
-import { type Colors, clip, type Look, pad, widthOf } from './text.ts';
+import { type Colors, clip, pad, type TerminalStyle, widthOf } from './text.ts';
 
 export type Column<T> = {
   title: string;
@@ -23,27 +23,31 @@ const GAP = 2;
 const MAX_CELL_CHARACTERS = 1000;
 
 /** A column with the texts and the width that it takes. */
-type Laid<T> = { column: Column<T>; cells: string[]; width: number };
+type ColumnLayout<T> = { column: Column<T>; cells: string[]; width: number };
 
 /** The table's lines, without line ends. Cells are escaped; no line is wider than `look.width`, if that can be. */
-export function* tableLines<T>(all: readonly Column<T>[], rows: readonly T[], look: Look): Generator<string> {
+export function* tableLines<T>(
+  all: readonly Column<T>[],
+  rows: readonly T[],
+  style: TerminalStyle,
+): Generator<string> {
   const columns = all.filter(({ isFor }) => isFor === undefined || rows.some(isFor));
   const laid = fitColumns(
     columns.map((column) => layColumn(column, rows)),
-    look.width,
+    style.width,
   );
   const line = (cells: string[]) => cells.join(' '.repeat(GAP)).trimEnd();
-  yield look.colors.dim(line(laid.map(({ column, width }) => cellText(column, column.title, width))));
+  yield style.colors.dim(line(laid.map(({ column, width }) => cellText(column, column.title, width))));
   for (const [r, row] of rows.entries()) {
     const cells = laid.map(({ column, cells, width }) => {
       const text = cellText(column, cells[r] ?? '', width);
-      return column.color?.(look.colors, row)?.(text) ?? text;
+      return column.color?.(style.colors, row)?.(text) ?? text;
     });
     yield line(cells);
   }
 }
 
-function layColumn<T>(column: Column<T>, rows: readonly T[]): Laid<T> {
+function layColumn<T>(column: Column<T>, rows: readonly T[]): ColumnLayout<T> {
   const cells = rows.map((row) => escapeText(column.cell(row).slice(0, MAX_CELL_CHARACTERS)));
   return {
     column,
@@ -58,9 +62,9 @@ function cellText<T>({ isNumber }: Column<T>, cell: string, width: number): stri
 }
 
 /** Leaves columns out while not even the least widths fit, then takes from the widest that may be cut. */
-function fitColumns<T>(all: readonly Laid<T>[], available: number): Laid<T>[] {
+function fitColumns<T>(all: readonly ColumnLayout<T>[], available: number): ColumnLayout<T>[] {
   let laid = [...all];
-  const total = (width: (column: Laid<T>) => number) =>
+  const total = (width: (column: ColumnLayout<T>) => number) =>
     laid.reduce((sum, column) => sum + width(column), GAP * (laid.length - 1));
   while (total(leastWidth) > available) {
     const rank = Math.max(...laid.map(({ column }) => column.expendable ?? 0));
@@ -75,6 +79,6 @@ function fitColumns<T>(all: readonly Laid<T>[], available: number): Laid<T>[] {
   return laid;
 }
 
-function leastWidth<T>({ column, width }: Laid<T>): number {
+function leastWidth<T>({ column, width }: ColumnLayout<T>): number {
   return column.least === undefined ? width : Math.min(width, column.least);
 }

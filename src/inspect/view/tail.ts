@@ -9,7 +9,7 @@ import type { Arrival, OpenCall } from '../../store/read/follow.ts';
 import type { MessageRow } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { blockText } from './conversation.ts';
-import { type Colors, clip, formatDuration, type Look, pad, widthOf } from './text.ts';
+import { type Colors, clip, formatDuration, pad, type TerminalStyle, widthOf } from './text.ts';
 
 const NAME_COLUMNS = 12;
 
@@ -20,32 +20,40 @@ const HEAD = TIME_COLUMNS + NAME_COLUMNS + 7;
 
 const MAX_BYTES = 4096;
 
-export type TailLook = Look & { slowMs: number };
+export type TailViewOptions = TerminalStyle & { slowMs: number };
 
 /** The lines of one frame; none for what says nothing, such as a comment that keeps a stream open. */
-export function* arrivalLines({ session, frame }: Arrival, look: TailLook): Generator<string> {
+export function* arrivalLines({ session, frame }: Arrival, options: TailViewOptions): Generator<string> {
   const mark =
-    directionOf(frame.channel) === 'client-to-server' ? look.colors.cyan('→') : look.colors.green('←');
+    directionOf(frame.channel) === 'client-to-server' ? options.colors.cyan('→') : options.colors.green('←');
   const messages = messagesOf(frame);
   const json = jsonOf(frame);
   for (const row of frame.messages) {
     const message = messages[row.n];
     if (message === undefined) continue;
-    const status = statusOf(row, look.slowMs);
-    const paint = painterOf(look.colors, row, look.slowMs);
-    yield line(session, frame.at, mark, labelOf(message, json, row.n, row.askedMethod), status, paint, look);
+    const status = statusOf(row, options.slowMs);
+    const paint = painterOf(options.colors, row, options.slowMs);
+    yield line(
+      session,
+      frame.at,
+      mark,
+      labelOf(message, json, row.n, row.askedMethod),
+      status,
+      paint,
+      options,
+    );
   }
   if (frame.messages.length > 0 || frame.part === 'block') return;
   const text =
     frame.channel === 'sse' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, MAX_BYTES);
-  if (text.trim() !== '') yield line(session, frame.at, '┊', text.trim(), '', look.colors.dim, look);
+  if (text.trim() !== '') yield line(session, frame.at, '┊', text.trim(), '', options.colors.dim, options);
 }
 
 /** A call that is still open, for the foot of a terminal. `now` in microseconds. */
-export function openCallLine(call: OpenCall, now: number, look: TailLook): string {
+export function openCallLine(call: OpenCall, now: number, options: TailViewOptions): string {
   const ms = Math.max(0, (now - call.at) / 1000);
-  const paint = ms > look.slowMs ? look.colors.yellow : look.colors.dim;
-  return line(call.session, call.at, '…', callText(call), `open for ${formatDuration(ms)}`, paint, look);
+  const paint = ms > options.slowMs ? options.colors.yellow : options.colors.dim;
+  return line(call.session, call.at, '…', callText(call), `open for ${formatDuration(ms)}`, paint, options);
 }
 
 function callText({ method, target }: OpenCall): string {
@@ -59,7 +67,7 @@ function line(
   text: string,
   status: string,
   paint: (text: string) => string,
-  { colors, width }: TailLook,
+  { colors, width }: TailViewOptions,
 ): string {
   const name = pad(clip(escapeText(session.name ?? session.id), NAME_COLUMNS), NAME_COLUMNS);
   const room = width - HEAD;

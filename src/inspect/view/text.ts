@@ -69,14 +69,17 @@ function takeColumns(text: string, width: number): string {
 
 export type Colors = ReturnType<typeof pc.createColors>;
 
-export type Look = { colors: Colors; width: number };
+export type TerminalStyle = { colors: Colors; width: number };
 
 const WIDTH_WITHOUT_TERMINAL = 120;
 
 const LEAST_WIDTH = 40;
 
 /** Colour only on a terminal, and never against NO_COLOR; width from the terminal, else COLUMNS, else 120. */
-export function lookOf(stream: { isTTY?: boolean; columns?: number }, env: NodeJS.ProcessEnv): Look {
+export function terminalStyle(
+  stream: { isTTY?: boolean; columns?: number },
+  env: NodeJS.ProcessEnv,
+): TerminalStyle {
   const { NO_COLOR, TERM, COLUMNS } = env;
   const hasColor = stream.isTTY === true && !NO_COLOR && TERM !== 'dumb';
   const width = stream.columns || Number(COLUMNS) || WIDTH_WITHOUT_TERMINAL;

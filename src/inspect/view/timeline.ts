@@ -13,9 +13,9 @@ import type { SessionRow } from '../../store/read/sessions.ts';
 export type Happening =
   | { type: 'frame'; frame: StoredFrame }
   /** An HTTP exchange, before its first frame. */
-  | { type: 'begin'; exchange: HttpExchangeRow }
+  | { type: 'begin'; httpExchange: HttpExchangeRow }
   /** And after its last. */
-  | { type: 'end'; exchange: HttpExchangeRow };
+  | { type: 'end'; httpExchange: HttpExchangeRow };
 
 /**
  * In constant memory, however long the session is. Of a selection of frames, with the HTTP exchanges that they came on.
@@ -25,15 +25,16 @@ export function* eachHappening(
   session: SessionRow,
   only?: FrameSelection,
 ): Generator<Happening> {
-  const isSelected = only === undefined ? () => true : selectedExchanges(store, session.number, only);
+  const isSelected = only === undefined ? () => true : selectedHttpExchanges(store, session.number, only);
   const moments = eachHttpMoment(store, session.number);
-  const exchangeOf = prepareHttpExchange(store, session.number);
+  const httpExchangeOf = prepareHttpExchange(store, session.number);
   let next = moments.next();
 
   function* momentsBefore(isBefore: (moment: HttpMoment) => boolean): Generator<Happening> {
     for (; !next.done && isBefore(next.value); next = moments.next()) {
-      const exchange = isSelected(next.value.number) ? exchangeOf(next.value.number) : undefined;
-      if (exchange !== undefined) yield { type: next.value.isEnd === 1 ? 'end' : 'begin', exchange };
+      const httpExchange = isSelected(next.value.number) ? httpExchangeOf(next.value.number) : undefined;
+      if (httpExchange !== undefined)
+        yield { type: next.value.isEnd === 1 ? 'end' : 'begin', httpExchange: httpExchange };
     }
   }
 
@@ -52,7 +53,7 @@ export function* eachHappening(
 }
 
 /** Which HTTP exchanges have a frame of the selection. */
-export function selectedExchanges(
+export function selectedHttpExchanges(
   store: Store,
   session: number,
   only: FrameSelection,

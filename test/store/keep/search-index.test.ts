@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseFilter } from '../../../src/inspect/filter/filter.ts';
-import { eachFinding, type Finding } from '../../../src/inspect/search.ts';
+import { eachHit, type SearchHit } from '../../../src/inspect/search.ts';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { createSearchIndex } from '../../../src/store/keep/search-index.ts';
 import { forgetSessions, openSideFile, scrubSideFile } from '../../../src/store/keep/side-file.ts';
@@ -27,18 +27,18 @@ function find(store: Store, filter: string, limit = Number.POSITIVE_INFINITY): s
   const side = openSideFile(store);
   const index = createSearchIndex(side, store);
   index.catchUp(() => {});
-  const found = textsOf(store, [...eachFinding(store, parseFilter(filter, 0), index, limit, () => {})]);
+  const found = textsOf(store, [...eachHit(store, parseFilter(filter, 0), index, limit, () => {})]);
   side.close();
   return found;
 }
 
 /** The same, all frames read. */
 function scan(store: Store, filter: string): string[] {
-  const all = eachFinding(store, parseFilter(filter, 0), null, Number.POSITIVE_INFINITY, () => {});
+  const all = eachHit(store, parseFilter(filter, 0), null, Number.POSITIVE_INFINITY, () => {});
   return textsOf(store, [...all]);
 }
 
-function textsOf(store: Store, findings: readonly Finding[]): string[] {
+function textsOf(store: Store, findings: readonly SearchHit[]): string[] {
   return findings.flatMap(({ session, only }) =>
     [...eachFrame(store, session, only)].map(({ payload }) => payload.toString()),
   );

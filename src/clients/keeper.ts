@@ -19,7 +19,7 @@ export type WrappedUrl = {
   db: string | null;
 };
 
-export type Kept = {
+export type WrapRecord = {
   file: string;
   /** SHA-256 of the file as tapedeck has written it. While the file is that, the copy is what it was before. */
   writtenAs: string;
@@ -28,14 +28,14 @@ export type Kept = {
 
 export type Keeper = {
   /** What is kept of this file (its real path); null where it was never wrapped. */
-  of(file: string): Kept | null;
-  all(): Kept[];
+  of(file: string): WrapRecord | null;
+  all(): WrapRecord[];
   /** Null where somebody has removed it. */
   copyOf(file: string): Buffer | null;
   /** Where the copy is. */
   folderOf(file: string): string;
   /** The copy first: without what follows it says nothing. */
-  keep(kept: Kept, copy: Buffer): void;
+  keep(kept: WrapRecord, copy: Buffer): void;
   forget(file: string): void;
 };
 
@@ -46,10 +46,10 @@ export function openKeeper(folder: string): Keeper {
   const copyPath = (file: string) => join(folderOf(file), `original${extname(file)}`);
   return {
     folderOf,
-    of: (file) => readKept(join(folderOf(file), STATE)),
+    of: (file) => readRecord(join(folderOf(file), STATE)),
     all() {
       const folders = existsSync(folder) ? readdirSync(folder).toSorted() : [];
-      return folders.flatMap((name) => readKept(join(folder, name, STATE)) ?? []);
+      return folders.flatMap((name) => readRecord(join(folder, name, STATE)) ?? []);
     },
     copyOf: (file) => (existsSync(copyPath(file)) ? readFileSync(copyPath(file)) : null),
     keep(kept, copy) {
@@ -65,10 +65,10 @@ export function sha256(data: string | Buffer): string {
   return createHash('sha256').update(data).digest('hex');
 }
 
-function readKept(path: string): Kept | null {
+function readRecord(path: string): WrapRecord | null {
   if (!existsSync(path)) return null;
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Kept;
+    return JSON.parse(readFileSync(path, 'utf8')) as WrapRecord;
   } catch (error) {
     throw new TapedeckError(
       error instanceof SyntaxError ? 'corrupt' : 'io',

@@ -21,17 +21,17 @@ export function headLine(row: HttpExchangeRow, { kind, index }: HeadMoment, ms: 
       : kind === INFORMATION
         ? { information: { ...row.informations[index], at: undefined } }
         : { response: responseJson(row) };
-  return exchangeLine(row, ms, head);
+  return httpExchangeLine(row, ms, head);
 }
 
 export function endLine(row: HttpExchangeRow, ms: string): string {
   const { closedBy, error, responseTrailers } = row;
-  return exchangeLine(row, ms, {
+  return httpExchangeLine(row, ms, {
     end: { closedBy, error: error ?? undefined, trailers: someOf(responseTrailers) },
   });
 }
 
-function exchangeLine({ number }: HttpExchangeRow, ms: string, what: object): string {
+function httpExchangeLine({ number }: HttpExchangeRow, ms: string, what: object): string {
   return `{"ms":${ms},"http":${number},${JSON.stringify(what).slice(1)}\n`;
 }
 
@@ -62,52 +62,52 @@ function someOf<T>(list: T[]): T[] | undefined {
 }
 
 /** Lines that are about an exchange have one of these members. */
-export const EXCHANGE_MEMBERS = ['request', 'information', 'response', 'end'] as const;
+export const HTTP_EXCHANGE_MEMBERS = ['request', 'information', 'response', 'end'] as const;
 
-export type ExchangeBook = {
+export type HttpExchangeBook = {
   /** Takes what a line says. Gives the exchange once it has ended. Throws `BadLine`. */
   read(line: Members, at: number, lineNumber: number, frames: number): HttpExchange | null;
   /** Exchanges that have not ended. Throws `BadLine` where one has no request. */
   open(): Generator<HttpExchange>;
 };
 
-type OpenExchange = { row: HttpExchange; firstLine: number; hasRequest: boolean };
+type OpenHttpExchange = { row: HttpExchange; firstLine: number; hasRequest: boolean };
 
 /** `isKnown` tells whether an exchange of this number has ended before. */
-export function createExchangeBook(isKnown: (number: number) => boolean): ExchangeBook {
-  const open = new Map<number, OpenExchange>();
+export function createHttpExchangeBook(isKnown: (number: number) => boolean): HttpExchangeBook {
+  const open = new Map<number, OpenHttpExchange>();
 
-  function exchangeOf(number: number, firstLine: number): OpenExchange {
+  function httpExchangeOf(number: number, firstLine: number): OpenHttpExchange {
     const before = open.get(number);
     if (before !== undefined) return before;
     if (isKnown(number)) throw new BadLine(`HTTP exchange ${number} has ended before this line`);
-    const exchange = { row: emptyExchange(number), firstLine, hasRequest: false };
-    open.set(number, exchange);
-    return exchange;
+    const httpExchange = { row: emptyHttpExchange(number), firstLine, hasRequest: false };
+    open.set(number, httpExchange);
+    return httpExchange;
   }
 
   return {
     read(line, at, lineNumber, frames) {
-      line.only('ms', 'http', ...EXCHANGE_MEMBERS);
+      line.only('ms', 'http', ...HTTP_EXCHANGE_MEMBERS);
       const number = line.count('http');
       if (number === null || number === 0) throw new BadLine('expected a number from 1 on as `http`');
-      const told = EXCHANGE_MEMBERS.filter((name) => line.has(name));
+      const told = HTTP_EXCHANGE_MEMBERS.filter((name) => line.has(name));
       if (told.length > 1)
         throw new BadLine(`expected one of ${told.join(', ')} in a line, got ${told.length}`);
-      const exchange = exchangeOf(number, lineNumber);
-      const { row } = exchange;
+      const httpExchange = httpExchangeOf(number, lineNumber);
+      const { row } = httpExchange;
       const request = line.object('request');
       const information = line.object('information');
       const response = line.object('response');
       const end = line.object('end');
       if (request !== null) {
-        if (exchange.hasRequest) throw new BadLine(`HTTP exchange ${number} has a request already`);
-        exchange.hasRequest = true;
+        if (httpExchange.hasRequest) throw new BadLine(`HTTP exchange ${number} has a request already`);
+        httpExchange.hasRequest = true;
         readRequest(row, request, at);
       } else if (information !== null) readInformation(row, information, at);
       else if (response !== null) readResponse(row, response, at);
       else if (end !== null) {
-        checkRequest(exchange);
+        checkRequest(httpExchange);
         readEnd(row, end, at, frames);
         open.delete(number);
         return row;
@@ -115,22 +115,22 @@ export function createExchangeBook(isKnown: (number: number) => boolean): Exchan
       return null;
     },
     *open() {
-      for (const exchange of open.values()) {
-        checkRequest(exchange);
-        yield exchange.row;
+      for (const httpExchange of open.values()) {
+        checkRequest(httpExchange);
+        yield httpExchange.row;
       }
     },
   };
 }
 
-function checkRequest({ row, firstLine, hasRequest }: OpenExchange): void {
+function checkRequest({ row, firstLine, hasRequest }: OpenHttpExchange): void {
   if (hasRequest) return;
   throw new BadLine(
     `expected a \`request\` of HTTP exchange ${row.number}, which line ${firstLine} begins, got none`,
   );
 }
 
-function emptyExchange(number: number): HttpExchange {
+function emptyHttpExchange(number: number): HttpExchange {
   return {
     number,
     method: '',
