@@ -1,4 +1,9 @@
-import { defineConfig } from 'vitest/config';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+
+type ProjectConfig = NonNullable<TestProjectInlineConfiguration['test']>;
+type Plugin = { name: string; enforce: 'pre'; transform(code: string, id: string): string | null };
 
 /** Tests that start no process: `test/support/no-processes.ts` holds them to it. */
 const UNIT = [
@@ -33,44 +38,43 @@ const ALONE = [
 /** Real processes on small machines: a deadline is for hangs, never a measure of speed. */
 const DEADLINES = { testTimeout: 60_000, hookTimeout: 60_000 };
 
+/** Node 20 reads no TypeScript: the threads that `src` starts are those of `dist`. */
+const builtThreads: Plugin = {
+  name: 'built-threads',
+  enforce: 'pre',
+  transform(code, id) {
+    const folder = id.replace(join(import.meta.dirname, 'src'), join(import.meta.dirname, 'dist'));
+    if (folder === id || !code.includes('new Worker(')) return null;
+    const built = (path: string) => JSON.stringify(pathToFileURL(join(dirname(folder), path)).href);
+    return code.replace(
+      /new URL\('(\.\/[\w-]+\.js)', import\.meta\.url\)/g,
+      (_, path) => `new URL(${built(path)})`,
+    );
+  },
+};
+
+/** Tests share modules with all that a worker runs: what a test changes in its process, it puts back. */
+function project(
+  name: string,
+  groupOrder: number,
+  own: ProjectConfig,
+): { plugins: Plugin[]; test: ProjectConfig } {
+  return {
+    plugins: [builtThreads],
+    test: { ...DEADLINES, name, isolate: false, maxWorkers: 2, sequence: { groupOrder }, ...own },
+  };
+}
+
 export default defineConfig({
   test: {
     projects: [
-      {
-        test: {
-          ...DEADLINES,
-          name: 'unit',
-          include: UNIT,
-          setupFiles: ['test/support/no-processes.ts'],
-          pool: 'threads',
-          isolate: false,
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        test: {
-          ...DEADLINES,
-          name: 'process',
-          include: ['test/**/*.test.ts'],
-          exclude: ['**/node_modules/**', ...UNIT, ...ALONE],
-          pool: 'forks',
-          isolate: false,
-          maxWorkers: 2,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        test: {
-          ...DEADLINES,
-          name: 'alone',
-          include: ALONE,
-          pool: 'forks',
-          isolate: false,
-          maxWorkers: 1,
-          sequence: { groupOrder: 2 },
-        },
-      },
+      project('unit', 0, { include: UNIT, setupFiles: ['test/support/no-processes.ts'], pool: 'threads' }),
+      project('process', 1, {
+        include: ['test/**/*.test.ts'],
+        exclude: ['**/node_modules/**', ...UNIT, ...ALONE],
+        pool: 'forks',
+      }),
+      project('alone', 2, { include: ALONE, pool: 'forks', maxWorkers: 1 }),
     ],
   },
 });
