@@ -1,26 +1,25 @@
 /**
- * The clients: where each keeps its servers. One row per client; every fact about a client is in its row. The names of
- * the documents that say so stand beside it.
+ * The known clients, one row each: where it keeps the config of its servers, and the document that says so.
  */
 
 import { posix, win32 } from 'node:path';
 import type { ConfigFormat } from './config.ts';
 
-/** What the places depend on, as values: so the ones of every platform can be told on any. */
+/** What the places depend on, as values, so that the places of every platform can be tested on any. */
 export type Machine = {
   platform: NodeJS.Platform;
   home: string;
   env: Readonly<Record<string, string | undefined>>;
-  /** The folder of the project that is meant. */
+  /** The project's folder. */
   folder: string;
 };
 
 export type Client = {
-  /** What one types. */
+  /** The name that people type. */
   id: string;
   title: string;
   format: ConfigFormat;
-  /** Ways to the maps of servers in the file; `*` stands for any key. */
+  /** Paths to the maps of servers in the file; `*` stands for any key. */
   sections: readonly (readonly string[])[];
   /** Files of the user. */
   user: (places: Places) => readonly string[];

@@ -1,4 +1,4 @@
-/** A client's config as what it means for us: the servers in it, and where each says how it is reached. */
+/** Reads a client's config: its servers, and where each says how it is reached. */
 
 import { TapedeckError } from '../errors.ts';
 import {
@@ -38,10 +38,10 @@ type NoServer = { kind: 'none'; reason: string };
 
 const PARSERS: Record<ConfigFormat, (text: string) => Node> = { json: parseJson, toml: parseToml };
 
-/** The last one counts where there are several: so it is for Gemini CLI, which alone has two. */
+/** Where there are several, the last one counts, as for Gemini CLI, the only client with two. */
 const URL_KEYS = ['url', 'serverUrl', 'httpUrl'] as const;
 
-/** Throws `TapedeckError` `corrupt` where the text is not of this format, or says twice what its servers are. */
+/** Throws `TapedeckError` `corrupt` where the text is not of this format, or has its map of servers twice. */
 export function readConfig(
   text: string,
   format: ConfigFormat,

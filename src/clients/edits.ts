@@ -1,4 +1,4 @@
-/** Surgery on a config's text: nothing but what must change does, so that it can be changed back. */
+/** Edits of a config's text. They change only what must change, so that they can be undone. */
 import type { StdioServer, UrlServer } from './config.ts';
 import { indentAt, type ListNode, lineEndOf, type Member, type StringNode } from './source.ts';
 
@@ -36,7 +36,7 @@ export function wrapEdits(
 }
 
 /**
- * The other way round: takes out so many words, and puts the source of the one behind them back as the command.
+ * Undoes `wrapEdits`: removes the first `ownWords` words, and makes the next one the command again.
  * `hadArgs`: whether the entry is to keep its list of arguments where nothing is left in it.
  */
 export function unwrapEdits(
@@ -103,7 +103,7 @@ function sourceOf(text: string, { start, end }: { start: number; end: number }):
   return text.slice(start, end);
 }
 
-/** What of an entry says how its server is reached. */
+/** The members of an entry that say how its server is reached. */
 export function serverMembers(server: StdioServer | UrlServer): Member[] {
   if (server.kind === 'url') return [server.url as Member<StringNode>];
   return server.args === null ? [server.command] : [server.command, server.args];

@@ -1,4 +1,4 @@
-/** A config file as bytes on a disk: read with care, written whole or not at all. */
+/** Reads a client's config file, and replaces it whole or not at all. */
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type ErrorCode, readFailure, TapedeckError } from '../errors.ts';

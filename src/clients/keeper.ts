@@ -1,6 +1,6 @@
 /**
- * What tapedeck keeps of the configs that it wrapped, in a folder of its own each: a copy of the file without any
- * tapedeck in it, and where its URLs led. Both may have secrets in them, so both are for the user alone.
+ * Keeps, for each config that was wrapped, a copy of the file without tapedeck in it and the URLs that it had. Both may
+ * hold secrets, so only the user can read them.
  */
 
 import { createHash } from 'node:crypto';
@@ -30,11 +30,11 @@ export type Keeper = {
   /** What is kept of this file (its real path); null where it was never wrapped. */
   of(file: string): WrapRecord | null;
   all(): WrapRecord[];
-  /** Null where somebody has removed it. */
+  /** Null if somebody has removed it. */
   copyOf(file: string): Buffer | null;
   /** Where the copy is. */
   folderOf(file: string): string;
-  /** The copy first: without what follows it says nothing. */
+  /** Writes the copy first: alone, it means nothing. */
   keep(kept: WrapRecord, copy: Buffer): void;
   forget(file: string): void;
 };

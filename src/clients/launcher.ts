@@ -1,4 +1,4 @@
-/** How an entry starts tapedeck, and how it is seen that it does. */
+/** The words with which an entry starts tapedeck, and how to recognise them. */
 import { existsSync, realpathSync } from 'node:fs';
 
 type Running = {
@@ -10,10 +10,10 @@ type Running = {
   version: string;
 };
 
-/** Folders of packages that were fetched for one run, and are gone one day. */
+/** Folders of packages that were fetched for one run and may be deleted. */
 const FETCHED = /[\\/](?:_npx|dlx(?:-[^\\/]*)?|bunx-[^\\/]*)[\\/]/;
 
-/** Where a link to the newest node stays, while the folder behind it is named after a version and goes. */
+/** A link to the newest node stays here, while the folder it points at is named after a version and goes with it. */
 const LASTING_NODES = [
   '/opt/homebrew/bin/node',
   '/usr/local/bin/node',
@@ -66,12 +66,12 @@ export function countOwnWords(words: readonly string[]): number {
   return isOwn && words.length > dashes + 1 ? dashes + 1 : 0;
 }
 
-/** The word of this number is `record`: those before it start tapedeck. Only for words of a wrapped server. */
+/** The index of `record`: the words before it start tapedeck. Only for words of a wrapped server. */
 export function recordIndex(words: readonly string[]): number {
   return words.indexOf('record');
 }
 
-/** A node or a tapedeck that was removed since, so that the client cannot start the server any more; else null. */
+/** The path of a node or tapedeck that has been removed since, so that the client cannot start the server; else null. */
 export function goneFile(words: readonly string[]): string | null {
   const launcher = countOwnWords(words) > 0 ? words.slice(0, recordIndex(words)) : [];
   return launcher.find((word) => /^(?:\/|[a-z]:[\\/])/i.test(word) && !existsSync(word)) ?? null;

@@ -1,4 +1,4 @@
-/** What there is: the clients' configs, their servers, and which are wrapped. Of what stands in them, names only. */
+/** Lists the clients' configs, their servers, and which are wrapped. Shows nothing of the entries but their names. */
 
 import { existsSync } from 'node:fs';
 import { TapedeckError } from '../errors.ts';

@@ -5,14 +5,14 @@ import { type Keeper, sha256, type WrappedUrl } from './keeper.ts';
 import type { Target } from './targets.ts';
 import { openConfig, wrappedUrlOf } from './wrapped.ts';
 
-/** Below what Linux, macOS and Windows hand out by themselves, so that no other program gets it by chance. */
+/** Below the ports that Linux, macOS and Windows assign themselves, so that no other program gets one by chance. */
 const FIRST = 18_000;
 
 const COUNT = 10_000;
 
 /**
- * A port that nothing listens on and that no other entry has. The same `seed` gets the same one, if it can be, so that an
- * entry which is wrapped again keeps its port.
+ * Returns a port that nothing listens on and no other entry has. The same `seed` gets the same port if it is free, so that
+ * an entry that is wrapped again keeps its port.
  */
 export async function choosePort(seed: string, taken: ReadonlySet<number>): Promise<number> {
   const start = Number.parseInt(sha256(seed).slice(0, 8), 16);

@@ -3,8 +3,8 @@ import { type AST, parseTOML, ParseError as TomlSourceParseError } from 'toml-es
 import { TapedeckError } from '../errors.ts';
 
 /**
- * A config as a tree that knows where everything stands in its source, whatever its format. Only this much of it is
- * known: maps, lists, strings; all else is its own source text.
+ * A config in JSON or TOML as a tree with the place of every node in the source. The tree knows maps, lists and strings;
+ * anything else is kept as source text.
  */
 
 /** Offsets in UTF-16 units; `end` is behind the last one. */
@@ -47,7 +47,7 @@ function placeOf(text: string, offset: number): string {
   return `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`;
 }
 
-/** Everything that means something, without positions and without the members given: two texts can be compared by it. */
+/** The meaning of a tree, without positions and without these members. Two texts are compared by it. */
 export function meaningOf(node: Node, without: ReadonlySet<Member>): unknown {
   switch (node.kind) {
     case 'map':
@@ -97,7 +97,7 @@ function toMember(text: string, { offset, children }: JsonNode): Member {
   return {
     key: key.value as string,
     value: toNode(text, value),
-    // Not before it is asked for: a line may be as long as the file.
+    // Only when it is needed: a line may be as long as the file.
     beside(name, source) {
       const indent = indentAt(text, offset);
       const gap = indent === null ? ' ' : lineEndOf(text) + indent;

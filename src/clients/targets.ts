@@ -1,4 +1,4 @@
-/** Which files are meant by what one types: a client's name, a path, or `all`. */
+/** Finds the files that a word on the command line names: a client's name, a path, or `all`. */
 
 import { existsSync, realpathSync } from 'node:fs';
 import { extname, resolve } from 'node:path';

@@ -68,7 +68,7 @@ function originalWords(entry: Entry, open: OpenConfig): readonly string[] {
   return [originalUrl(server.url.value.value, wrapped.url)];
 }
 
-/** What was kept is of no use once it is put back, and may have secrets in it: it goes. */
+/** Deletes what was kept: it may hold secrets, and is of no use once it has been put back. */
 function save(
   open: OpenConfig,
   change: Change,

@@ -33,7 +33,7 @@ export function localPort(url: string): number | null {
   return digits === undefined ? null : Number(digits);
 }
 
-/** What may be said of a URL on a screen: keys and tokens are in paths too. */
+/** The part of a URL that may be shown. Paths hold keys and tokens too. */
 export function shownUrl(url: string): string {
   return cutUrl(url)?.origin ?? '';
 }

@@ -26,7 +26,7 @@ type WrapOptions = {
   launcher: readonly string[];
   /** The store to record into, as an absolute path. */
   db: string | null;
-  /** Only tell what would become of the file. */
+  /** Only say how the file would change. */
   isDryRun: boolean;
 };
 
@@ -117,7 +117,7 @@ async function wrapUrl(
   };
 }
 
-/** The copy comes first: whenever this is broken off, the file can be put back. */
+/** Writes the copy first, so that the file can be restored whenever this is interrupted. */
 function save(open: OpenConfig, change: Change, done: readonly EntryWrap[], keeper: Keeper): void {
   const { file, kept: before } = open;
   const urls = [...(before?.urls ?? []), ...done.flatMap(({ url }) => url ?? [])];

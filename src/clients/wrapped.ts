@@ -91,8 +91,8 @@ function urlSource(local: string, { url, port, source }: WrappedUrl): string {
 }
 
 /**
- * The file as it was before `wrap`: `edited` is what undoing the edits gives. The copy has the very bytes, and counts where
- * nobody has changed either of them since.
+ * The file as it was before `wrap`: `edited` is the result of undoing the edits. The copy has the exact bytes, and is
+ * used if nobody has changed either of them since.
  */
 export function originalOr(edited: Buffer, { target, original, isUntouched }: OpenConfig): Buffer {
   if (!isUntouched || original === null) return edited;
@@ -111,7 +111,7 @@ export function withoutWrap(open: OpenConfig): Buffer {
   return originalOr(encode(applyTextEdits(file.text, edits), file.hasMark), open);
 }
 
-/** One change of one config: what becomes of each server, and the file's new bytes; proven before it is written. */
+/** A change of one config: the result for each server, and the file's new bytes. It is proven before it is written. */
 
 /** `unchanged`: there is nothing to do. */
 export type EntryOutcome = 'wrapped' | 'unwrapped' | 'unchanged' | 'refused';

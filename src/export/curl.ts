@@ -24,8 +24,8 @@ const OWN = new Set([
   'expect',
 ]);
 
-/** What a mask looks like: see src/protocol/mask.ts. */
-const MASKED = /\[redacted:|masked-[0-9a-f]{8}/;
+/** A placeholder of a redacted value. */
+const REDACTED = /\[redacted:|masked-[0-9a-f]{8}/;
 
 export function* writeCurl(
   store: Store,
@@ -57,9 +57,9 @@ function* commandLines(
     messagesOf(frame).map((message, n) => labelOf(message, frame.payload, n, null)),
   );
   yield `\n# ${escapeText([`exchange ${number}`, ...said, `status ${status ?? 'none'}`].join(', '))}\n`;
-  const masked = requestHeaders.filter(([, value]) => MASKED.test(value)).map(([name]) => name);
-  if (masked.length > 0)
-    yield `# Masked in the recording, to be filled in: ${escapeText(masked.join(', '))}\n`;
+  const redacted = requestHeaders.filter(([, value]) => REDACTED.test(value)).map(([name]) => name);
+  if (redacted.length > 0)
+    yield `# Redacted in the recording, to be filled in: ${escapeText(redacted.join(', '))}\n`;
   const bytes = Buffer.concat(body.map(({ payload }) => payload));
   // curl would take a word that begins with `@` for the name of a file.
   const isPlain = isUtf8(bytes) && bytes[0] !== 0x40 && !UNPRINTABLE.test(bytes.toString('utf8'));

@@ -3,11 +3,11 @@ import type { FrameSelection } from '../store/read/frames.ts';
 import type { SessionRow } from '../store/read/sessions.ts';
 
 export type WriteOptions = {
-  /** Told how many frames are written. */
+  /** Called with the number of frames written so far. */
   onFrame: (count: number) => void;
   /** Only these frames of the session, or what they belong to. */
   only?: FrameSelection | undefined;
-  /** For `otlp`: what tools were called with and gave back. */
+  /** For `otlp`: the arguments and results of tool calls. */
   withArguments?: boolean;
 };
 

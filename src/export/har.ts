@@ -1,6 +1,6 @@
 /**
- * A session as an HTTP archive, version 1.2 (the W3C draft of 2012, which is what tools read). Headers are as recorded: with
- * credentials masked. What HAR has no place for stands in fields that begin with an underscore, as it asks.
+ * A session as an HTTP archive, version 1.2 (the W3C draft of 2012, which is what tools read). Headers are as recorded,
+ * with credentials redacted. What HAR has no field for is in fields that begin with an underscore, as HAR prescribes.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -42,7 +42,7 @@ export function* writeHar(
 
 function entryOf(session: SessionRow, httpExchange: HttpExchangeRow, bodies: Bodies): object {
   const { at, requestEndedAt, responseAt, endedAt } = httpExchange;
-  // A phase that did not come about is -1.
+  // A phase that did not happen is -1.
   const sent = requestEndedAt ?? at;
   const timings = {
     send: ms(sent - at),

@@ -7,7 +7,7 @@ import type { Message } from '../protocol/message/message.ts';
 import type { Store } from '../store/file/open.ts';
 import { prepareFramesAfter } from '../store/read/frames.ts';
 
-/** The params, result or error of the first message of a frame that is meant, as it was written. */
+/** The params, result or error of the first message of a frame that `isMeant` accepts, as it was written. */
 export type BodyOf = (seq: number, isMeant: (message: Message, n: number) => boolean) => Buffer | null;
 
 export function prepareBody(store: Store, session: number): BodyOf {

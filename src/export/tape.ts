@@ -1,4 +1,4 @@
-/** Where what a live server has answered is added: to a session or a text recording, to an old one or a new one. */
+/** Adds the answers of a live server to a session or a text recording, old or new. */
 
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { SessionStart } from '../store/file/columns.ts';
@@ -36,7 +36,7 @@ export function tapeBehindSession(store: Store, session: number): Tape {
   };
 }
 
-/** Behind the last line of a text recording, which `start` describes. `store` is for passing use. */
+/** Behind the last line of a text recording, which `start` describes. `store` is temporary. */
 export function tapeBehindFile(path: string, store: Store, start: SessionStart): Tape {
   const waiting: Block[] = [];
   const saver = createSaver(async () => {
@@ -104,8 +104,8 @@ export function tapeAsSession(store: Store, start: SessionStart, old: number | n
 }
 
 /**
- * A new text recording. `replaces`: one is there, and stays until this one is whole; else the file grows while it is
- * recorded, and is not written where another one has come into being. `store` is for passing use.
+ * A new text recording. `replaces`: there is one already, which stays until the new one is whole. Otherwise the file grows
+ * while it is recorded, and a file that somebody else has created meanwhile is left alone. `store` is temporary.
  */
 export function tapeAsFile(path: string, store: Store, start: SessionStart, replaces: boolean): Tape {
   const session = createNewSession(store, start);
@@ -142,7 +142,7 @@ export function tapeAsFile(path: string, store: Store, start: SessionStart, repl
   };
 }
 
-/** Saves soon after there is something to save, but does not spend its life on it. */
+/** Saves soon after there is something to save, but spends only a small share of its time on it. */
 
 // Tests replace the globals by clocks of their own.
 
@@ -155,10 +155,10 @@ type Saver = {
 
 const SOON_MS = 300;
 
-/** So many times as long as the last save took passes before the next one. */
+/** The next save waits this many times as long as the last one took. */
 const REST = 10;
 
-/** `save` runs once at a time. What it fails with is forgotten but for `now`: it is tried again. */
+/** `save` never runs twice at once. Its errors are dropped, because it is tried again; only `now` rejects with them. */
 function createSaver(save: () => Promise<void>): Saver {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();

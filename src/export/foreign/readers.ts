@@ -15,8 +15,8 @@ type Reader = {
   /** The first JSON object of such a file has members of all these names. */
   signature: readonly string[];
   /**
-   * Stores what the source holds as new sessions, and gives their public ids. Throws `TapedeckError` `corrupt` or `newer` for a broken
-   * source, of which then nothing is stored.
+   * Stores the sessions of the source and returns their public ids. Throws `TapedeckError` `corrupt` or `newer` for a
+   * source that cannot be read; then nothing of it is stored.
    */
   read(store: Store, source: AsyncIterable<Buffer>, options: ImportOptions): Promise<string[]>;
 };
@@ -61,7 +61,7 @@ export type ReaderName = keyof typeof READERS;
 
 export const READER_NAMES = Object.keys(READERS) as ReaderName[];
 
-/** Which format a file is of, told by how it begins. */
+/** Recognises the format of a file by its beginning. */
 
 /** Enough of a document that is one object over many lines to come to the names that tell. */
 const DOCUMENT_BYTES = 1024 * 1024;
@@ -72,7 +72,7 @@ const OPEN_OBJECT = 0x7b;
 
 type SourceFormat = { format: ReaderName; source: AsyncIterable<Buffer> };
 
-/** Reads as much as it takes, and gives it with the rest. Throws `TapedeckError` `corrupt` for a file of no known format. */
+/** Reads as much as is needed; the returned source has all of it. Throws `TapedeckError` `corrupt` for a file of no known format. */
 export async function recognise(source: AsyncIterable<Buffer>, file: string): Promise<SourceFormat> {
   const chunks = source[Symbol.asyncIterator]();
   const whole = rejoined(chunks);
@@ -103,7 +103,7 @@ function startOf(beginning: Buffer): number {
   return skipSpace(beginning, beginning.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0);
 }
 
-/** What was read of chunks, again, and then the others. */
+/** The chunks that were read already, and then the rest. */
 function rejoined(chunks: AsyncIterator<Buffer>) {
   const read: Buffer[] = [];
   let length = 0;

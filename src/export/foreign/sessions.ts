@@ -1,7 +1,6 @@
 /**
- * What other tools have recorded, into the store. Their files hold messages, who sent them and when, but not the bytes,
- * line ends and HTTP heads that passed. So whatever carried a message, it becomes a line, as on stdio: nothing has to be
- * made up for it. The label `imported` says where a session comes from.
+ * Imports recordings of other tools. Their files hold messages, senders and times, but not the bytes, line ends and HTTP
+ * heads that passed. So every message becomes a line, as on stdio, whatever carried it: nothing has to be invented. The label `imported` says where a session comes from.
  */
 
 import { eachElement, type Span } from '../../protocol/json/read.ts';
@@ -37,7 +36,7 @@ export type ForeignFrame = {
 
 export type ForeignSessions = {
   begin(start: ForeignStart): ForeignSession;
-  /** Gives the public ids, in the order in which the sessions began. */
+  /** Returns the public ids, in the order in which the sessions began. */
   finish(): string[];
   /** Removes what is stored of them. */
   discard(): void;
@@ -113,7 +112,10 @@ type LineReader = {
   finish(): void;
 };
 
-/** Gives the public ids of the new sessions. Throws `TapedeckError` `corrupt` or `newer` for a broken file, of which then nothing is stored. */
+/**
+ * Returns the public ids of the new sessions. Throws `TapedeckError` `corrupt` or `newer` for a file that cannot be read;
+ * then nothing of it is stored.
+ */
 export async function readForeignLines(
   store: Store,
   source: AsyncIterable<Buffer>,
@@ -171,7 +173,7 @@ export function sliceOf(members: Members, name: string): Buffer {
 
 /** A value that is an object, byte for byte. Throws `BadLine`. */
 export function messageOf(members: Members, name: string): Buffer {
-  // Asks for it once more, because that says what was got instead.
+  // Reading it again throws an error that says what was there instead.
   if (members.span(name)?.type !== 'object') required(members, name, members.object(name));
   return sliceOf(members, name);
 }

@@ -1,6 +1,6 @@
 /**
- * Recordings of agent-vcr (github.com/Jarvis2021/agent-vcr, `VCRRecording` in core/format): one JSON document, in which each
- * request stands with its answer, when that came, and what the server notified of in between.
+ * Recordings of agent-vcr (github.com/Jarvis2021/agent-vcr, `VCRRecording` in core/format): one JSON document that has
+ * each request with its answer, the time of the answer, and the notifications in between.
  */
 
 import { withoutMembers, withoutSpace } from '../../protocol/json/edit.ts';
@@ -26,7 +26,10 @@ const NEWEST = 1;
 
 const LF = 0x0a;
 
-/** Gives the public id of the new session. Throws `TapedeckError` `corrupt` or `newer` for a broken file, of which then nothing is stored. */
+/**
+ * Returns the public id of the new session. Throws `TapedeckError` `corrupt` or `newer` for a file that cannot be read;
+ * then nothing of it is stored.
+ */
 export async function readVcr(
   store: Store,
   source: AsyncIterable<Buffer>,
@@ -124,7 +127,7 @@ function commandOf(
   return { target: [program, ...(args.length === 0 ? [] : [commandLine(args)])].join(' ') };
 }
 
-/** All that was said, in order of time. `onPlace` is told of the byte that an error is about. */
+/** All messages in order of time. `onPlace` is called with the offset of the byte that an error would be about. */
 function saidIn(recording: Members, startedAt: number, onPlace: (at: number) => void): ForeignFrame[] {
   const session = required(recording, 'session', recording.object('session'));
   onPlace(recording.span('session')?.start ?? 0);

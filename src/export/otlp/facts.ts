@@ -40,7 +40,7 @@ export function networkFacts(session: SessionRow, httpVersion: string | null): A
   };
 }
 
-/** The server behind tapedeck; only the client's side tells it. */
+/** The server behind tapedeck. Only the client's side has it. */
 export function serverFacts(session: SessionRow): AttributeValues {
   if (session.transport === 'stdio') return {};
   const { hostname, port, protocol } = new URL(session.target);

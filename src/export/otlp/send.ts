@@ -3,12 +3,13 @@ import { TapedeckError } from '../../errors.ts';
 
 const TIMEOUT_MS = 10_000;
 
-/** Of what a collector answers when it refuses. */
+/** How much of a collector's refusal is shown. */
 const MAX_ANSWER_CHARS = 300;
 
 /**
  * Sends one line after the other below `base` (`http://127.0.0.1:4318`), with these headers. Throws `TapedeckError` for
- * the first that is not taken (`io` where the collector cannot be reached, `refused` where it answers otherwise); those before it are there, and sending again does not double their spans.
+ * the first that is not taken: `io` where the collector cannot be reached, `refused` where it answers with an error.
+ * Those before it have arrived; sending them again does not double their spans.
  */
 export async function sendOtlp(
   base: URL,

@@ -42,7 +42,7 @@ export type OtlpSpan = {
   status: { code?: typeof ERROR; message?: string };
 };
 
-/** A span, and how long it took by which attributes of metrics; null where nothing told its end. */
+/** A span, its duration (null if its end is not known), and the attributes of the metric that counts it. */
 export type MeasuredSpan = { span: OtlpSpan; facts: AttributeValues; duration: number | null };
 
 type Spans = {
@@ -50,7 +50,7 @@ type Spans = {
   ofNotification(row: NotificationRow): MeasuredSpan;
 };
 
-/** `withArguments`: with what tools were called with and gave back, which may be personal. */
+/** `withArguments`: with the arguments and results of tool calls, which may be personal. */
 export function prepareSpans(store: Store, session: SessionRow, withArguments: boolean): Spans {
   const bodyOf = prepareBody(store, session.number);
   const httpExchangeOf = prepareHttpExchange(store, session.number);
@@ -81,7 +81,7 @@ export function prepareSpans(store: Store, session: SessionRow, withArguments: b
 
   function ofNotification(row: NotificationRow): MeasuredSpan {
     const http = httpOf(row.http);
-    // Only what is posted is accepted; an exchange that carries a notification to the client is about something else.
+    // Only what is posted is accepted; an HTTP exchange that carries a notification to the client is about something else.
     const posted = row.sentBy === 'client' ? http : undefined;
     const accepted = posted?.responseAt ?? null;
     const status = posted?.status ?? null;

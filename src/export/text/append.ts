@@ -1,6 +1,6 @@
 /**
- * More frames for a text recording. What stands in the file stays byte for byte, by whomever it was written and whenever, so
- * that it diffs as what was added. The file is replaced once the new one is whole.
+ * Adds frames to a text recording. What is in the file stays byte for byte, whoever wrote it, so that a diff shows only the
+ * new lines. The file is replaced once the new one is whole.
  */
 
 import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
@@ -18,16 +18,16 @@ import { eachLine, timeAfter } from './lines.ts';
 import { BadLine, readLine } from './members.ts';
 import { writeNdjson } from './write.ts';
 
-/** What the lines behind a file's last one go on from. */
+/** Where a file ends: its last time, its last HTTP exchange. New lines continue from there. */
 type Ending = { at: number; exchanges: number; hasLineEnd: boolean };
 
-/** Others may add to the same file: it is read again when it has changed meanwhile. */
+/** Others may add to the same file. It is read again if it has changed meanwhile. */
 const MAX_TRIES = 10;
 
 const COPIED_BYTES = 1024 * 1024;
 
 /**
- * Adds blocks to a file. `store` is for passing use; `start` is the session that the file holds. Throws `TapedeckError`
+ * Adds blocks to a file. `store` is temporary; `start` is the session that the file holds. Throws `TapedeckError`
  * `io` where the file cannot be written, `corrupt` where it was changed and cannot be read any more.
  */
 export async function appendNdjson(
@@ -75,7 +75,7 @@ async function readEnding(target: string): Promise<Ending> {
   return ending;
 }
 
-/** The way through a store is that of everything recorded, with what is masked on it. */
+/** The blocks pass through a store, so that they are redacted and written as everything recorded is. */
 function linesOf(
   blocks: readonly Block[],
   { at, exchanges }: Ending,

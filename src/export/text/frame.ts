@@ -1,4 +1,4 @@
-/** A line of a text recording that is a frame. What is ordinary about it goes without saying. */
+/** A frame as a line of a text recording. What is ordinary about it is left out. */
 
 import { isUtf8 } from 'node:buffer';
 import { withoutSpace } from '../../protocol/json/edit.ts';

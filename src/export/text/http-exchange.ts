@@ -1,4 +1,4 @@
-/** Lines of a text recording that tell of an HTTP exchange: its request, answers of status 1xx, its response, its end. */
+/** HTTP exchanges as lines of a text recording: the request, answers of status 1xx, the response, the end. */
 
 import type { HttpExchange, SidedEdit } from '../../protocol/http/exchange.ts';
 import type { HttpEndEvent } from '../../protocol/wire/http-event.ts';
@@ -61,19 +61,19 @@ function someOf<T>(list: T[]): T[] | undefined {
   return list.length === 0 ? undefined : list;
 }
 
-/** Lines that are about an exchange have one of these members. */
+/** Lines about an HTTP exchange have one of these members. */
 export const HTTP_EXCHANGE_MEMBERS = ['request', 'information', 'response', 'end'] as const;
 
 export type HttpExchangeBook = {
-  /** Takes what a line says. Gives the exchange once it has ended. Throws `BadLine`. */
+  /** Reads a line. Returns the HTTP exchange once it has ended. Throws `BadLine`. */
   read(line: Members, at: number, lineNumber: number, frames: number): HttpExchange | null;
-  /** Exchanges that have not ended. Throws `BadLine` where one has no request. */
+  /** HTTP exchanges that have not ended. Throws `BadLine` where one has no request. */
   open(): Generator<HttpExchange>;
 };
 
 type OpenHttpExchange = { row: HttpExchange; firstLine: number; hasRequest: boolean };
 
-/** `isKnown` tells whether an exchange of this number has ended before. */
+/** `isKnown`: whether an HTTP exchange of this number has ended before. */
 export function createHttpExchangeBook(isKnown: (number: number) => boolean): HttpExchangeBook {
   const open = new Map<number, OpenHttpExchange>();
 

@@ -87,7 +87,7 @@ export function lineMembers({ bytes, isWhole }: SourceLine): Members {
   }
 }
 
-/** What is wrong with a line, as people are told it; any other error as it is. */
+/** Turns a `BadLine` into the error that people see; returns any other error unchanged. */
 export function refusalAt(file: string, line: number, error: unknown): unknown {
   if (!(error instanceof BadLine)) return error;
   const at = error instanceof TooLongLine ? error.number : line;
@@ -98,7 +98,7 @@ export function refusalAt(file: string, line: number, error: unknown): unknown {
   );
 }
 
-/** Where the frames of a text recording stand, for who points at them. */
+/** The lines of frames, for reports that point at them. */
 
 /** The line of each frame, in the order of their numbers. The source is a text recording that could be read. */
 export async function frameLines(source: AsyncIterable<Buffer>): Promise<number[]> {

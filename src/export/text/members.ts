@@ -11,7 +11,7 @@ import {
   stringText,
 } from '../../protocol/json/read.ts';
 
-/** What is wrong with a line: what was expected, and what was got. */
+/** A line that cannot be read. Its message says what was expected and what was there. */
 export class BadLine extends Error {
   override name = 'BadLine';
 }
@@ -26,7 +26,7 @@ export type Members = {
   has(name: string): boolean;
   /** A member of any type, `null` too. */
   span(name: string): Span | undefined;
-  /** Each gives null where the member is missing or null, and throws `BadLine` where it is of another type. */
+  /** Each returns null if the member is missing or null, and throws `BadLine` if it is of another type. */
   text(name: string): string | null;
   number(name: string): number | null;
   /** A whole number that is not negative. */

@@ -1,5 +1,5 @@
 /**
- * A text recording into the store. Whatever is wrong with it is an error with file and line, and leaves nothing behind.
+ * Imports a text recording. An error names the file and the line, and leaves nothing behind.
  */
 import type { SessionStart } from '../../store/file/columns.ts';
 import type { Store } from '../../store/file/open.ts';
@@ -21,12 +21,12 @@ export type ImportOptions = {
   name: string | null;
   importer: Importer;
   onFrame: (count: number) => void;
-  /** Told what of the source could not be taken over, in a sentence. */
+  /** Called with a sentence about what could not be imported. */
   onNote?: (text: string) => void;
   signal: AbortSignal;
 };
 
-/** Gives the public id of the new session. Throws `TapedeckError` `corrupt` or `newer` for a source that is no text recording of this format. */
+/** Returns the public id of the new session. Throws `TapedeckError`: `corrupt`, or `newer` for a format that is newer. */
 export async function readNdjson(
   store: Store,
   source: AsyncIterable<Buffer>,
@@ -89,7 +89,7 @@ function beginRecording(store: Store, header: Header, { name, importer }: Import
   const session = beginImport(store, start, loss);
   const book = createHttpExchangeBook(session.hasExchange);
   const isStdio = transport === 'stdio';
-  /** Of what is unfinished there is one at most on each channel of an exchange. */
+  /** Each channel of an HTTP exchange has at most one unfinished line. */
   const unfinished = new Set<string>();
   let at = startedAt;
 

@@ -20,8 +20,10 @@ import { headerLine } from './header.ts';
 import { endLine, headLine, headTime } from './http-exchange.ts';
 import { msText } from './lines.ts';
 
-/** In pieces, and in constant memory however long the session is. Of a selection the frames, and the HTTP exchanges
- * that they came on. */
+/**
+ * Writes the session in pieces, in constant memory. Of a selection it writes the frames and the HTTP exchanges that they
+ * came on.
+ */
 export function* writeNdjson(
   store: Store,
   session: SessionRow,
@@ -55,7 +57,7 @@ export function* writeNdjson(
 }
 
 type HttpLines = {
-  /** The lines that stand before this frame and were not given yet. */
+  /** The lines that belong before this frame and are not written yet. */
   before(frame: BareFrame): Generator<string>;
   rest(): Generator<string>;
   close(): void;
@@ -76,7 +78,7 @@ function selectedPlaces(store: Store, session: number, { sql, values }: FrameSel
   };
 }
 
-/** `only`: the exchanges whose lines are wanted; null for all. */
+/** `only`: the HTTP exchanges whose lines are wanted; null for all. */
 function createHttpLines(
   store: Store,
   session: number,

@@ -1,6 +1,5 @@
 /**
- * The protocol check: a session's frames and HTTP exchanges in, findings out. Sans-io, but for the schemas that it is
- * given. What a message belongs to is found by the same code that indexes recordings.
+ * The protocol check: a session's frames and HTTP exchanges in, findings out. It does no I/O; `schemas` may. What a message belongs to is found by the same code that indexes recordings.
  */
 
 import { BoundedMap } from '../../protocol/bounded.ts';

@@ -1,9 +1,9 @@
-/** What the inspectors of a session are given: its messages in order, each with what was known when it came. */
+/** What inspectors look at: the messages of a session in order, each with what was known when it came. */
 import type { Correlation, Place } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
 import type { Side } from './rules.ts';
 
-/** So many requests, tokens or tasks an inspector remembers, so that a session of any length takes constant memory. */
+/** How many requests, tokens or tasks an inspector remembers, so that a session of any length takes constant memory. */
 export const MAX_REMEMBERED = 65_536;
 
 /** A parsed JSON object. */
@@ -34,7 +34,7 @@ export type CheckedMessage = {
   value: Json | null;
   /** Of a request or notification; null where there are none. */
   params: Json | null;
-  /** The revision that the message speaks, as far as is known by now. */
+  /** The revision that the message speaks, as far as it is known by then. */
   revision: string | null;
   /** Of an answer: what it answers. */
   asked: AnsweredRequest | null;

@@ -91,7 +91,7 @@ export function inspectEnvelope(report: Report): Inspector {
 
 const KNOWN = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
 
-/** What stands there in place of what was expected. */
+/** What was there in place of what was expected. */
 function faultOf({ value }: CheckedMessage, problem: InvalidReason | Remark): string {
   if (value === null) return `a message that ${problemText(problem)}`;
   switch (problem) {

@@ -12,7 +12,7 @@ const MAX_PLACES = 5;
 /** What was found against one rule: how often, and the first of it. */
 export type Tally = { rule: RuleId; count: number; first: Finding[] };
 
-/** Counts findings as they come, so that any number of them fits into memory. `maxPlaces` are kept of each rule. */
+/** Counts findings as they come, so that any number of them fits into memory. Keeps `maxPlaces` of each rule. */
 export function tally(findings: Iterable<Finding>, maxPlaces = MAX_PLACES): Tally[] {
   const byRule = new Map<RuleId, Tally>();
   for (const finding of findings) {
@@ -102,7 +102,7 @@ export function* ruleLines(): Generator<string> {
 const LEVELS = { error: 'error', warning: 'warning', note: 'note' } as const;
 
 export type SessionReport = {
-  /** How the report calls it: a session's name or id, or the file's path. */
+  /** Its name in the report: a session's name or id, or the file's path. */
   name: string;
   sessionId: string;
   /** The text recording that was checked, if it was one. */

@@ -18,7 +18,7 @@ port.on('message', (question: Question) => {
 
 ring();
 
-/** Wakes who waits for the thread's start, or for its answer. */
+/** Wakes the thread that waits for our start or for an answer. */
 function ring(): void {
   Atomics.store(bell, 0, 1);
   Atomics.notify(bell, 0);

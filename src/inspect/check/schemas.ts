@@ -1,10 +1,10 @@
 /**
  * JSON Schema for recorded schemas and values. Both are hostile: a pattern may take forever, a schema may be endless. So
- * they are checked by a thread that is given a bounded time and ended when it needs more; then nothing is known.
+ * a thread checks them. It has a bounded time, and is ended when it needs more; then there is no verdict.
  */
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
 
-/** `fine`: valid. `broken`: not valid, and why. `unchecked`: nobody knows, and why. */
+/** `fine`: valid. `broken`: not valid, and why. `unchecked`: not known, and why. */
 export type Verdict = { kind: 'fine' } | { kind: 'broken' | 'unchecked'; why: string };
 
 export type Schemas = {
@@ -15,7 +15,7 @@ export type Schemas = {
   close(): Promise<void>;
 };
 
-/** What the thread is asked. */
+/** A question to the thread; `value` is null to compile the schema alone. */
 export type Question = { schema: string; value: string | null };
 
 const MAX_MS = 2000;
@@ -87,7 +87,7 @@ function startThread(maxMs: number): Thread | undefined {
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     stderr: true,
   });
-  // A thread that ran out of memory gives no verdict, which is all there is to say.
+  // A thread that runs out of memory answers nothing, which means `unchecked`.
   worker.on('error', () => {});
   worker.unref();
   if (Atomics.wait(bell, 0, 0, MAX_START_MS) === 'timed-out') {

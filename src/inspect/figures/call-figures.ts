@@ -20,14 +20,14 @@ const OUTCOMES = ['ok', 'tool-error', 'error', 'cancelled', 'input-required', 'u
 
 export type CallStatus = (typeof OUTCOMES)[number];
 
-/** What figures are put together by. */
+/** The key by which figures are grouped. */
 export type Topic = Pick<CallRecord, 'kind' | 'askedBy' | 'method' | 'target'>;
 
 export type Figures = Topic & {
   count: number;
   outcomes: Map<CallStatus, number>;
   bytes: number;
-  /** How many of one session were without their answer at the same time, at most. */
+  /** The largest number of calls of one session that waited for their answers at the same time. */
   atOnce: number;
   latencies: Latencies;
 };
@@ -86,7 +86,7 @@ function addCall(figures: Figures, { kind, bytes, outcome, latency }: CallRecord
   if (latency !== null) addLatency(figures.latencies, latency);
 }
 
-/** The frames where calls end that are under way, how many never end, and how many were under way at most. */
+/** The frames where open calls end, how many never end, and the most that were open at once. */
 type Peak = { untils: number[]; forEver: number; most: number };
 
 function noPeak(): Peak {
@@ -109,7 +109,7 @@ export function noSessionFigures(): SessionFigures {
   return { topics: [], atOnce: {} };
 }
 
-/** Puts the figures of another session to these. */
+/** Adds the figures of another session to these. */
 export function addSessionFigures(to: SessionFigures, more: SessionFigures): void {
   const topics = new Map(to.topics.map((topic) => [topicKey(topic), topic]));
   for (const one of more.topics) {
@@ -131,7 +131,7 @@ export function addFigures(to: Figures, more: Figures): void {
   addLatencies(to.latencies, more.latencies);
 }
 
-/** As text, to be kept: short, because there may be thousands to read at once. */
+/** The text that is kept in the side file. It is short, because thousands may be read at once. */
 export function figuresText({ topics, atOnce: peaks }: SessionFigures): string {
   const written = topics.map(
     ({ kind, askedBy, method, target, count, bytes, atOnce, outcomes, latencies }) => {
@@ -177,8 +177,8 @@ function readTopic([isRequest, isClient, method, target, ...figures]: TopicRow):
 }
 
 /**
- * Latencies in little memory, however many there are: counted by classes that are 1 % wide, so that percentiles are exact to
- * half a per cent, and counts of several sessions can be put together.
+ * A histogram of latencies whose classes are 1 % wide. It takes little memory for any number of them, percentiles are exact
+ * to half a per cent, and the histograms of several sessions can be added.
  */
 
 type Latencies = {
@@ -196,7 +196,7 @@ export function noLatencies(): Latencies {
   return { classes: new Map(), count: 0, least: 0, most: 0 };
 }
 
-/** Adds one of so many microseconds. */
+/** Adds one latency. */
 export function addLatency(to: Latencies, microseconds: number): void {
   const latency = Math.max(0, microseconds);
   addCount(to, classOf(latency), 1);

@@ -1,6 +1,6 @@
 /**
- * The figures of many sessions, kept beside the store once they are over: to make them anew takes seconds for a million
- * messages. Those of all sessions are kept together too.
+ * Keeps the figures of ended sessions beside the store: computing them takes seconds for a million messages. Keeps their
+ * sum too.
  */
 
 import type { Store } from '../../store/file/open.ts';
@@ -18,7 +18,7 @@ import { prepareFigures } from './session-figures.ts';
 /** The figures of one session, or of several together. */
 export type SomeFigures = { session: SessionRow | null; sessions: number; figures: SessionFigures };
 
-/** So long figures wait to be kept: what a kill costs. */
+/** How long figures wait before they are written. A kill costs the work of this time. */
 const SLICE_MS = 500;
 
 /** Of each session. `version`: whose figures may be kept. Without a side file they are made each time. */
@@ -66,7 +66,7 @@ export function* summedFigures(
   attempt(() => writeSum(side, sum, new Map(together.map((id) => [id, sources.get(id) ?? '']))));
 }
 
-/** What figures are made from: while this is the same, they are. */
+/** What figures are computed from. While this is the same, they are the same. */
 function sourceOf({ frames, indexed }: SessionRow, version: string): string {
   return `${version} ${frames} ${indexed}`;
 }
@@ -102,7 +102,7 @@ function writeSum(side: SideFile, sum: SessionFigures, sources: ReadonlyMap<stri
   write.immediate();
 }
 
-/** What cannot be kept is made again next time. */
+/** Figures that cannot be written are computed again next time. */
 function attempt(write: () => void): void {
   try {
     write();

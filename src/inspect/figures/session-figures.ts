@@ -4,7 +4,7 @@ import type { FrameSelection } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { type CallRecord, figuresOf, type SessionFigures } from './call-figures.ts';
 
-/** Gives the figures of the calls whose request is among the selected frames, if there is a selection. */
+/** Returns the figures of all calls, or of those whose request is among the selected frames. */
 export function prepareFigures(store: Store, only?: FrameSelection): (session: SessionRow) => SessionFigures {
   const among = only === undefined ? '' : `AND m.seq IN (${only.sql})`;
   // The answer's place comes from an index; what the frames hold is not read.

@@ -56,7 +56,7 @@ const STATUS_SQL = `coalesce(a.outcome, c.outcome, CASE WHEN c.kind = 'request' 
 /** Frames are stored in the order of their times, or so: a body has that of its last byte, a clock may be set. */
 const DISORDER_US = 3_600_000_000;
 
-/** Of two that are equally near to a slip, the first is proposed. */
+/** Of two names that are equally near to a misspelt one, the first is proposed. */
 export const FIELDS = {
   method: {
     type: 'text',

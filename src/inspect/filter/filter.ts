@@ -165,7 +165,7 @@ function fieldNamed(written: string, column: number): FieldName {
   );
 }
 
-/** Of those that the type has: the one that is meant most likely. */
+/** The most likely one of the operators that the type has. */
 function nearestOperator(type: keyof typeof OPERATORS_OF, written: Operator): Operator {
   const allowed = OPERATORS_OF[type];
   const isNegative = written.startsWith('!');

@@ -1,6 +1,6 @@
 /**
- * A filter as SQL about the frames of one session, every value a bound parameter. `~` is asked by functions that the
- * store's connection is given for it.
+ * A filter as SQL about the frames of one session, every value a bound parameter. `~` calls functions that are
+ * added to the store's connection.
  */
 
 import type { Store } from '../../store/file/open.ts';
@@ -29,7 +29,7 @@ const JOINS: readonly [join: Join, sql: string][] = [
   ],
 ];
 
-/** The frames of a session for which a filter holds. The selection is of use for this connection alone. */
+/** The frames of a session for which a filter holds. The selection works on this connection only. */
 export function selectFrames(store: Store, filter: Filter): FrameSelection {
   const { sql, values } = compile(store, filter, (field) => field.sql);
   const joins = joinsOf(filter);
@@ -102,7 +102,7 @@ function costOf(filter: Filter): number {
   return Math.max(0, ...(filter.type === 'not' ? [filter.part] : filter.parts).map(costOf));
 }
 
-/** SQL that never gives NULL, so that NOT turns it round. */
+/** SQL that is never NULL, so that NOT inverts it. */
 function testSql(
   field: Field,
   test: Test,
@@ -127,7 +127,7 @@ function testSql(
 /** How many tests each connection has functions for. */
 const countByStore = new WeakMap<Store, number>();
 
-/** Gives the connection the functions `tapedeck_has_N` and `tapedeck_pieces_have_N`, and says their N. */
+/** Adds the functions `tapedeck_has_N` and `tapedeck_pieces_have_N` to the connection; returns N. */
 function addTest(store: Store, test: TextTest): number {
   const number = countByStore.get(store) ?? 0;
   countByStore.set(store, number + 1);
@@ -143,7 +143,7 @@ function addTest(store: Store, test: TextTest): number {
   return number;
 }
 
-/** The sessions that have what a filter asks for. */
+/** Sessions for which a filter holds. */
 
 /** Those with a frame for which the filter holds, the newest first; a filter about sessions alone needs no frame. */
 export function* eachSessionWith(store: Store, filter: Filter): Generator<SessionRow> {

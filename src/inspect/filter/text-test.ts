@@ -20,7 +20,7 @@ export type TextTest = {
 
 export type PieceTest = { feed(piece: Buffer): void; hasIt(): boolean };
 
-/** An expression sees so much of a text; more would take seconds. */
+/** How much of a text an expression is matched against; more would take seconds. */
 const MAX_REGEX_BYTES = 16 * 1024 * 1024;
 
 /** Throws `Error` with a reason in words for an expression that cannot be read. */

@@ -25,7 +25,7 @@ const NAME = /[A-Za-z_][\w.-]*/y;
 
 const SPACE = /\s*/y;
 
-/** What other languages write, and what it is here. */
+/** Operators of other languages, and what to write here. */
 const FOREIGN: Readonly<Record<string, string>> = {
   '==': '`=`',
   '===': '`=`',
@@ -66,7 +66,7 @@ export function tokensOf(filter: string): Token[] {
   return tokens;
 }
 
-/** The error of a filter: what was expected where, and what stands there. */
+/** The error of a filter: what was expected at this column, and what was there. */
 export function filterError(expected: string, column: number, got: string, advice = ''): TapedeckError {
   const shown = escapeText(got.length > 60 ? `${got.slice(0, 60)}…` : got);
   return new TapedeckError(

@@ -24,7 +24,7 @@ export type ViewOptions = HttpViewOptions & {
 
 /**
  * The lines of a conversation, whatever happens in it. Everything that was recorded is escaped; no line is wider than
- * the look allows.
+ * the style allows.
  */
 export function* conversationLines(
   session: SessionRow,

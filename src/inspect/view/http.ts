@@ -65,7 +65,7 @@ export function* httpExchangeEnd(
   yield `${margin(style, session, endedAt, ' ')}${colors.dim(tag)}${paint(line)}`;
 }
 
-/** Whether an exchange looks like MCP's own. What it carried would tell for sure, but is not known where it begins. */
+/** Whether an HTTP exchange is probably MCP. Its body would say for sure, but is not known where it begins. */
 export function isProbablyMcp(httpExchange: HttpExchangeRow, mcpPath: string): boolean {
   const { method, path, status, requestHeaders } = httpExchange;
   if (method === 'OPTIONS' || (status !== null && (status < 200 || status > 299))) return false;

@@ -41,7 +41,7 @@ function suiteLines({ name, at, seconds, cases }: JunitSuite, id: number, versio
     `time="${seconds.toFixed(3)}"`,
     // Without a zone, as the schema wants it: UTC.
     `timestamp="${new Date(at).toISOString().slice(0, 19)}"`,
-    // Which machine it was is nobody's business who reads the report.
+    // The name of the machine does not belong in a report.
     'hostname="localhost"',
     'package="tapedeck"',
     `id="${id}"`,

@@ -65,7 +65,7 @@ export function departureLine({ session, reason, bytes }: Departure): string {
   });
 }
 
-/** For programs: how much was given back, and what could not be done. */
+/** For programs: how much space was freed, and what could not be done. */
 export function prunedLine({ departures, bytesBefore, bytesAfter, excessBytes, remains }: Pruned): string {
   return JSON.stringify({ deleted: departures.length, bytesBefore, bytesAfter, excessBytes, remains });
 }

@@ -43,7 +43,7 @@ const COLUMNS: readonly Column<SessionRow>[] = [
   { title: 'END', cell: endOf, least: 6 },
 ];
 
-/** The table's lines, without line ends. Cells are escaped; no line is wider than `look.width`, if that can be. */
+/** The table's lines, without line ends. Cells are escaped; no line is wider than `style.width`, if that can be. */
 export function sessionTable(sessions: readonly SessionRow[], style: TerminalStyle): Generator<string> {
   return tableLines(COLUMNS, sessions, style);
 }
@@ -67,7 +67,7 @@ function isHttp({ transport }: SessionRow): boolean {
   return transport !== 'stdio';
 }
 
-/** How a session by HTTP ended, if not with tapedeck. The reasons of stdio are told by the exit. */
+/** How an HTTP session ended, if not with tapedeck. For stdio, the exit says it. */
 const HTTP_ENDS: Record<string, string> = {
   deleted: 'DELETE',
   gone: '404',
@@ -134,7 +134,7 @@ export function* sessionHeader(
   yield '';
 }
 
-/** The host is that of who wrote the row: of another tool's recording it tells nothing. */
+/** The host wrote the row. For a recording of another tool it means nothing. */
 function startText({ startedAt, host, importedFrom }: SessionRow): string {
   return importedFrom === null ? `${formatTime(startedAt)} on ${host}` : formatTime(startedAt);
 }
@@ -180,7 +180,7 @@ function processOf({ clientProgram, clientPid }: SessionRow): string {
   return clientProgram === null ? '' : `${clientProgram}, pid ${clientPid}`;
 }
 
-/** How a session by HTTP ended; the stored reasons of stdio are told by the exit. */
+/** How an HTTP session ended. For stdio, the exit says it. */
 const SESSION_HEADER_HTTP_ENDS: Record<string, string> = {
   deleted: 'DELETE by the client',
   gone: '404: the server forgot it',

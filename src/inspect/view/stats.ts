@@ -136,7 +136,7 @@ function* barLines(
   }
 }
 
-/** Whatever there is shows. */
+/** A bar that is not empty has at least one character. */
 function barText(columns: number, isPlain: boolean): string {
   if (columns === 0) return '';
   if (isPlain) return '#'.repeat(Math.max(1, Math.round(columns)));

@@ -1,4 +1,4 @@
-/** Tables for people: a row a thing, as wide as the terminal allows. */
+/** Tables for people, as wide as the terminal allows. */
 
 import { escapeText } from '../../protocol/text.ts';
 import { type Colors, clip, pad, type TerminalStyle, widthOf } from './text.ts';
@@ -19,13 +19,13 @@ export type Column<T> = {
 
 const GAP = 2;
 
-/** A recorded name may have megabytes; nobody's terminal shows more than this of it. */
+/** A recorded name may have megabytes; no terminal shows more than this of it. */
 const MAX_CELL_CHARACTERS = 1000;
 
 /** A column with the texts and the width that it takes. */
 type ColumnLayout<T> = { column: Column<T>; cells: string[]; width: number };
 
-/** The table's lines, without line ends. Cells are escaped; no line is wider than `look.width`, if that can be. */
+/** The table's lines, without line ends. Cells are escaped; no line is wider than `style.width`, if that can be. */
 export function* tableLines<T>(
   all: readonly Column<T>[],
   rows: readonly T[],

@@ -1,4 +1,4 @@
-/** What `tail` prints: a line a message, with the time, whose session it is, and what stands out. */
+/** What `tail` prints: a line per message, with its time, its session, and what is unusual about it. */
 
 import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
 import { labelOf } from '../../protocol/message/label.ts';
@@ -84,7 +84,7 @@ function timeOf(at: number): string {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${ms}`;
 }
 
-/** In words too, for who sees no colour. */
+/** In words too, for people who see no colour. */
 function statusOf(row: MessageRow, slowMs: number): string {
   const parts: string[] = [];
   if (row.relation === 'reply') {

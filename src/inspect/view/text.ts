@@ -1,4 +1,4 @@
-/** Text for terminals. Recorded text is hostile: it is escaped (src/protocol/escape.ts) before it is measured, cut or shown. */
+/** Text for terminals. Recorded text is hostile: it is escaped (protocol/text.ts) before it is measured, cut or shown. */
 
 import pc from 'picocolors';
 import stringWidth from 'string-width';
@@ -65,7 +65,7 @@ function takeColumns(text: string, width: number): string {
   return text.slice(0, end);
 }
 
-/** How output should look: colour and width are arguments of every formatter, decided once, by the command. */
+/** Colour and width of the output. The command decides them once, and every formatter takes them as arguments. */
 
 export type Colors = ReturnType<typeof pc.createColors>;
 
