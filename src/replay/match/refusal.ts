@@ -42,7 +42,7 @@ export function missRefusal(miss: MissExplanation): ReplayRefusal & { error: Mis
 /** Several recorded calls differ only in what was redacted. */
 export function ambiguousRefusal(request: RequestMessage): ReplayRefusal {
   const why =
-    'several calls were recorded that differ only in what was redacted, by a key that is not here, so which of them this is cannot be told; replay it where it was recorded, or ignore the redacted argument';
+    'several recorded calls differ only in what was redacted, and the key of that redaction is not here, so nobody can tell which of them this is; replay it where it was recorded, or ignore the redacted argument';
   return refusal(request, 'redacted-alike', why, {});
 }
 
