@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { TapedeckError } from '../errors.ts';
+import { withoutByteOrderMark } from '../protocol/text.ts';
 import { type Config, type Entry, readConfig } from './config.ts';
 import { applyTextEdits, serverMembers, type TextEdit, unwrapEdits, urlEdit } from './edits.ts';
 import { type ClientConfigFile, encode, readClientConfig, replaceClientConfig } from './file.ts';
@@ -39,7 +40,7 @@ function readOriginal({ format, sections }: Target, keeper: Keeper, path: string
   const bytes = keeper.copyOf(path);
   if (bytes === null) return null;
   try {
-    const text = bytes.toString().replace(/^\ufeff/, '');
+    const text = withoutByteOrderMark(bytes.toString());
     return { bytes, config: readConfig(text, format, sections) };
   } catch {
     // Somebody has edited it: then it is of no use.
@@ -96,7 +97,7 @@ function urlSource(local: string, { url, port, source }: WrappedUrl): string {
  */
 export function originalOr(edited: Buffer, { target, original, isUntouched }: OpenConfig): Buffer {
   if (!isUntouched || original === null) return edited;
-  const text = edited.toString().replace(/^\ufeff/, '');
+  const text = withoutByteOrderMark(edited.toString());
   const { root } = readConfig(text, target.format, target.sections);
   const meaning = (node: Node) => meaningOf(node, new Set());
   return isDeepStrictEqual(meaning(root), meaning(original.config.root)) ? original.bytes : edited;

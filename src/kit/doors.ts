@@ -3,8 +3,9 @@
 import { setImmediate } from 'node:timers';
 import { TapedeckError } from '../errors.ts';
 import { parseMessages } from '../protocol/message/message.ts';
+import { messageText } from '../protocol/message/payload.ts';
 import type { Mock, MockClient } from '../replay/mock.ts';
-import { messageText, type Recording } from '../replay/recording/recording.ts';
+import type { Recording } from '../replay/recording/recording.ts';
 import type { Deck, DeckTransport, JsonRpcMessage, Listening } from './deck.ts';
 
 export type Doors = Pick<Deck, 'transport' | 'listen'> & {

@@ -54,3 +54,15 @@ export function parseIsoTime(text: string): number | null {
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 19) !== seconds) return null;
   return ms * 1000 + Number(fraction.padEnd(6, '0'));
 }
+
+/**
+ * Returns how many bytes of a byte order mark stand at the beginning: 3, or 0 for none. Some editors begin files with one; it
+ * is no part of the text, nor of JSON.
+ */
+export function byteOrderMarkLength(bytes: Uint8Array): number {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+}
+
+export function withoutByteOrderMark(text: string): string {
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
+}

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
 import { type ErrorCode, readFailure, TapedeckError } from '../../errors.ts';
 import { nearest } from '../../inspect/filter/tokens.ts';
-import { escapeText } from '../../protocol/text.ts';
+import { escapeText, withoutByteOrderMark } from '../../protocol/text.ts';
 import { homeFolder } from '../../store/file/path.ts';
 import { KEYS, type Key, readValue } from './keys.ts';
 import { type ConfigFile, ownConfigPath } from './location.ts';
@@ -47,7 +47,7 @@ function inWords(code: string): string {
 function readText(path: string): string {
   try {
     // A byte order mark is no part of JSON.
-    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+    return withoutByteOrderMark(readFileSync(path, 'utf8'));
   } catch (error) {
     throw new TapedeckError(
       readFailure(error),

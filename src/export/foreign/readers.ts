@@ -2,8 +2,9 @@
 
 import { TapedeckError } from '../../errors.ts';
 import { eachMember, skipSpace, skipValue } from '../../protocol/json/read.ts';
+import { byteOrderMarkLength } from '../../protocol/text.ts';
 import type { Store } from '../../store/file/open.ts';
-import { BYTE_ORDER_MARK, LONGEST } from '../text/lines.ts';
+import { LONGEST } from '../text/lines.ts';
 import { type ImportOptions, readNdjson } from '../text/read.ts';
 import { readCassette } from './cassette.ts';
 import { readMcporter } from './mcporter.ts';
@@ -100,7 +101,7 @@ function namesIn(beginning: Buffer): ReadonlySet<string> {
 }
 
 function startOf(beginning: Buffer): number {
-  return skipSpace(beginning, beginning.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0);
+  return skipSpace(beginning, byteOrderMarkLength(beginning));
 }
 
 /** The chunks that were read already, and then the rest. */

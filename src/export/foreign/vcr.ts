@@ -5,9 +5,9 @@
 
 import { withoutMembers, withoutSpace } from '../../protocol/json/edit.ts';
 import { skipSpace, skipValue, sourceText } from '../../protocol/json/read.ts';
-import { commandLine } from '../../protocol/text.ts';
+import { byteOrderMarkLength, commandLine } from '../../protocol/text.ts';
 import type { Store } from '../../store/file/open.ts';
-import { BYTE_ORDER_MARK, checkUtf8, LONGEST, refusalAt, timeAfter } from '../text/lines.ts';
+import { checkUtf8, LONGEST, refusalAt, timeAfter } from '../text/lines.ts';
 import { BadLine, type Members, NewerFormat, readObject, required } from '../text/members.ts';
 import type { ImportOptions } from '../text/read.ts';
 import {
@@ -65,7 +65,7 @@ async function wholeOf(source: AsyncIterable<Buffer>, signal: AbortSignal): Prom
     if (length > LONGEST) throw new BadLine(`expected a file of at most ${LONGEST} bytes, got a longer one`);
   }
   const bytes = Buffer.concat(pieces, length);
-  return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
+  return bytes.subarray(byteOrderMarkLength(bytes));
 }
 
 function recordingOf(document: Buffer, onPlace: (at: number) => void): Members {

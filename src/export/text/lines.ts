@@ -1,6 +1,8 @@
 /** The lines of a text file, numbered as editors number them. */
+
 import { constants, isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../../errors.ts';
+import { byteOrderMarkLength } from '../../protocol/text.ts';
 import { BadLine, type Members, NewerFormat, readLine } from './members.ts';
 
 /** `isWhole`: its line end is there, so that nothing can be missing from it. */
@@ -9,8 +11,6 @@ export type SourceLine = { number: number; bytes: Buffer; isWhole: boolean };
 const LF = 0x0a;
 
 const CR = 0x0d;
-
-export const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /** Nothing longer can become text. */
 export const LONGEST = constants.MAX_STRING_LENGTH;
@@ -59,7 +59,7 @@ class TooLongLine extends BadLine {
 }
 
 function trimmed(line: Buffer, isFirst: boolean): Buffer {
-  let start = isFirst && line.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0;
+  let start = isFirst ? byteOrderMarkLength(line) : 0;
   let end = line.length;
   if (line[end - 1] === CR) end -= 1;
   while (end > start && isSpace(line[end - 1])) end -= 1;

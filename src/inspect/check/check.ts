@@ -11,6 +11,7 @@ import {
   jsonOf,
 } from '../../protocol/message/conversation.ts';
 import type { HttpClosing } from '../../protocol/message/correlate.ts';
+import { withoutByteOrderMark } from '../../protocol/text.ts';
 import { directionOf, type Frame } from '../../protocol/wire/frame.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { HttpExchangeRow } from '../../store/read/http.ts';
@@ -171,7 +172,7 @@ function valuesOf(frame: Frame): unknown {
   const json = jsonOf(frame);
   if (json.length > MAX_VALUE_BYTES || frame.truncated) return null;
   try {
-    return JSON.parse(json.toString('utf8').replace(/^\uFEFF/, ''));
+    return JSON.parse(withoutByteOrderMark(json.toString('utf8')));
   } catch {
     return null;
   }

@@ -3,16 +3,9 @@
  * The text comes from the wire: whoever shows it must escape it first.
  */
 
-import {
-  eachElement,
-  membersOf,
-  type Span,
-  skipSpace,
-  sourceText,
-  stringText,
-  typeAt,
-} from '../json/read.ts';
+import { membersOf, type Span, sourceText, stringText } from '../json/read.ts';
 import { type Message, problemText } from './message.ts';
+import { messageSpan } from './payload.ts';
 
 type Json = Record<string, unknown>;
 
@@ -161,25 +154,8 @@ function counted(count: number, noun: string): string {
 }
 
 function envelopeOf(payload: Buffer, n: number): Map<string, Span> | undefined {
-  const hasBom = payload[0] === 0xef && payload[1] === 0xbb && payload[2] === 0xbf;
-  const start = skipSpace(payload, hasBom ? 3 : 0);
-  const root = { start, end: payload.length, type: typeAt(payload, start) };
-  if (root.type === 'object') return membersOf(payload, root);
-  if (root.type !== 'array') return undefined;
-  const element = elementsOf(payload, start)[n];
-  return element?.type === 'object' ? membersOf(payload, element) : undefined;
-}
-
-/** A batch is asked for each of its messages in turn: walking it anew for each would take the square of the time. */
-const batches = new WeakMap<Buffer, readonly Span[]>();
-
-function elementsOf(payload: Buffer, start: number): readonly Span[] {
-  const known = batches.get(payload);
-  if (known !== undefined) return known;
-  const elements: Span[] = [];
-  eachElement(payload, start, (element) => elements.push(element));
-  batches.set(payload, elements);
-  return elements;
+  const span = messageSpan(payload, n);
+  return span?.type === 'object' ? membersOf(payload, span) : undefined;
 }
 
 function bodyOf(payload: Buffer, n: number, member: 'params' | 'result' | 'error'): Json | undefined {

@@ -15,6 +15,7 @@ import {
   stringText,
   typeAt,
 } from '../json/read.ts';
+import { byteOrderMarkLength } from '../text.ts';
 import {
   type Details,
   type Id,
@@ -25,6 +26,7 @@ import {
   readResult,
 } from './details.ts';
 import { canonicalMethod } from './methods.ts';
+import { payloadStart } from './payload.ts';
 
 type Common = {
   details: Details;
@@ -59,14 +61,11 @@ export type InvalidMessage = Common & {
 
 export type Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | InvalidMessage;
 
-const BOM_BYTES = 3;
-
 /** Reads every message of one payload. Never throws: what cannot be read is a message of kind `invalid`. */
 export function parseMessages(payload: Buffer): Message[] {
-  const hasBom = payload[0] === 0xef && payload[1] === 0xbb && payload[2] === 0xbf;
-  const start = skipSpace(payload, hasBom ? BOM_BYTES : 0);
+  const start = payloadStart(payload);
   if (start === payload.length) return [];
-  const remarks: Remark[] = hasBom ? ['bom'] : [];
+  const remarks: Remark[] = byteOrderMarkLength(payload) > 0 ? ['bom'] : [];
   if (!isUtf8(payload)) remarks.push('invalid-utf8');
 
   const messages: Message[] = [];

@@ -4,6 +4,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../../errors.ts';
 import { type Followed, followInto, NO_PATHS } from '../json/path.ts';
 import { skipKey, skipScalar, skipSpace, skipValue, stringText, typeAt } from '../json/read.ts';
+import { byteOrderMarkLength } from '../text.ts';
 import { addEdits, type Edit, movedBy, unescapeLoosely, unescapeString, withoutOverlaps } from './edits.ts';
 import { isOAuthName, isPlaceholder, isSecretValue, schemeLength, secretName } from './names.ts';
 import type { ShapeRule } from './shapes.ts';
@@ -60,7 +61,7 @@ export function createSearch(options: SearchOptions, isOAuth: boolean, depth = 0
 
 /** The edits of a text or of JSON, in order and without overlaps. `isMessage`: its outermost object may be a message. */
 export function editsOf(bytes: Buffer, search: Search, isMessage: boolean): Edit[] {
-  const start = skipSpace(bytes, hasMark(bytes) ? 3 : 0);
+  const start = skipSpace(bytes, byteOrderMarkLength(bytes));
   const isJson = (bytes[start] === 0x7b || bytes[start] === 0x5b) && isWhole(bytes, start);
   const edits = isJson ? jsonEdits(bytes, start, search, isMessage) : textEdits(bytes, search);
   return edits.length > 1 ? withoutOverlaps(edits) : edits;
@@ -69,10 +70,6 @@ export function editsOf(bytes: Buffer, search: Search, isMessage: boolean): Edit
 function isWhole(bytes: Buffer, start: number): boolean {
   const end = skipValue(bytes, start);
   return end > 0 && skipSpace(bytes, end) === bytes.length;
-}
-
-function hasMark(bytes: Buffer): boolean {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 /**

@@ -13,7 +13,9 @@
  *
  * The grammar is WHATWG HTML, 9.2.5 and 9.2.6 (server-sent events: parsing and interpreting an event stream).
  */
+
 import { createParser } from 'eventsource-parser';
+import { byteOrderMarkLength } from '../text.ts';
 
 /**
  * One block of an event stream: everything up to and including the empty line that ends it. `at` is when its last byte
@@ -48,8 +50,6 @@ const CR = 0x0d;
 const SPACE = 0x20;
 
 const COLON = 0x3a;
-
-const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export function createSseSplitter(options: {
   maxBytes: number;
@@ -226,10 +226,9 @@ export function isMessageEvent({ data, event }: SseFields): boolean {
 
 /** The lines of one block, without their line ends, from the first that is not empty up to the empty one after it. */
 export function* linesOf(block: Buffer): Generator<Buffer> {
-  const hasMark = block.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
   const lineEnd = createLineEndFinder(block);
   let hasContent = false;
-  let from = hasMark ? BYTE_ORDER_MARK.length : 0;
+  let from = byteOrderMarkLength(block);
   while (from < block.length) {
     const to = lineEnd(from);
     if (to > from) yield block.subarray(from, to);

@@ -7,9 +7,9 @@
 
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
 import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
+import { messageText } from '../../protocol/message/payload.ts';
 import { type Connect, type LiveServer, type Outgoing, settleVersion } from '../../talk/server.ts';
 import { outgoingCancellation, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
-import { messageText } from '../recording/recording.ts';
 
 type LiveConnectionEvents = {
   /** The server has sent something. */

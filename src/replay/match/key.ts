@@ -18,10 +18,11 @@ import {
   type Filter,
   KEEP_ALL,
 } from '../../protocol/json/canonical.ts';
-import { eachElement, findMember, type Span, skipSpace, typeAt } from '../../protocol/json/read.ts';
+import { findMember, type Span } from '../../protocol/json/read.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
+import { messageSpan } from '../../protocol/message/payload.ts';
 import { DIGEST_BYTES } from '../recording/columns.ts';
 import type { Recording } from '../recording/recording.ts';
 import type { CallTopic } from '../recording/topics.ts';
@@ -115,22 +116,8 @@ function digestOf(method: string, params: Buffer): Buffer {
 
 /** Where the params of a payload's `n`-th message stand; null where it has none. The payload must be readable. */
 export function findParams(payload: Buffer, n: number): Span | null {
-  const hasBom = payload[0] === 0xef && payload[1] === 0xbb && payload[2] === 0xbf;
-  const start = skipSpace(payload, hasBom ? 3 : 0);
-  const type = typeAt(payload, start);
-  if (type === 'object') return n === 0 ? paramsAt(payload, start) : null;
-  if (type !== 'array') return null;
-  let found: Span | null = null;
-  let i = 0;
-  eachElement(payload, start, (element) => {
-    if (i === n && element.type === 'object') found = paramsAt(payload, element.start);
-    i += 1;
-  });
-  return found;
-}
-
-function paramsAt(payload: Buffer, start: number): Span | null {
-  return findMember(payload, start, 'params') ?? null;
+  const message = messageSpan(payload, n);
+  return message?.type === 'object' ? (findMember(payload, message.start, 'params') ?? null) : null;
 }
 
 /** The keys of a recording's calls, and of the live requests that are compared with them. */

@@ -3,10 +3,11 @@
 import { type ParamHeader, paramHeadersOf } from '../../protocol/http/mirrored-headers.ts';
 import { canonicalText } from '../../protocol/json/canonical.ts';
 import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
-import { eachElement, type Span, skipSpace, typeAt } from '../../protocol/json/read.ts';
+import { eachElement, type Span } from '../../protocol/json/read.ts';
 import { jsonOf } from '../../protocol/message/conversation.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { type Message, parseMessages } from '../../protocol/message/message.ts';
+import { messageText } from '../../protocol/message/payload.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
 import { type Channel, directionOf } from '../../protocol/wire/frame.ts';
 import type { Store } from '../../store/file/open.ts';
@@ -164,23 +165,6 @@ export function frameText({ seq, session }: Origin): string {
 }
 
 const BAD_REQUEST = 400;
-
-const BOM_BYTES = 3;
-
-/** One message of a frame by its number: an element of a batch, or all of it. */
-export function messageText(json: Buffer, n: number): Buffer {
-  const start = skipSpace(json, json[0] === 0xef ? BOM_BYTES : 0);
-  if (typeAt(json, start) !== 'array') {
-    let end = json.length;
-    while (end > start && skipSpace(json, end - 1) > end - 1) end -= 1;
-    return end - start === json.length ? json : json.subarray(start, end);
-  }
-  const elements: Span[] = [];
-  eachElement(json, start, (element) => elements.push(element));
-  const element = elements[n];
-  if (element === undefined) throw new RangeError(`the batch has no message ${n}`);
-  return json.subarray(element.start, element.end);
-}
 
 /**
  * Redacts live messages by the rules of the recording, so that they can be compared with it. A placeholder identifies its

@@ -4,15 +4,14 @@
  */
 
 import { copyBytes } from '../../protocol/json/edit.ts';
-import { skipSpace, typeAt } from '../../protocol/json/read.ts';
 import { messagesOf } from '../../protocol/message/conversation.ts';
 import { INVALID, type InvalidMessage, type Message } from '../../protocol/message/message.ts';
+import { isBatch, messageText } from '../../protocol/message/payload.ts';
 import type { Frame } from '../../protocol/wire/frame.ts';
 import { createLineSplitter, oneLine } from '../../protocol/wire/lines.ts';
 import { INVALID_REQUEST, PARSE_ERROR } from '../http/refusal.ts';
 import type { Mock } from '../mock.ts';
 import type { Asker, Send } from '../play/request.ts';
-import { messageText } from '../recording/recording.ts';
 import { createBatch } from './batch.ts';
 
 type StdioMock = {
@@ -51,7 +50,11 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
   function onFrame(frame: Frame): void {
     const messages = messagesOf(frame);
     const [first] = messages;
-    if (!isBatch(frame) || (first?.kind === 'invalid' && first.reason === 'empty-batch')) {
+    if (
+      frame.truncated ||
+      !isBatch(frame.payload) ||
+      (first?.kind === 'invalid' && first.reason === 'empty-batch')
+    ) {
       receiveAll(frame, messages, alone);
     } else if (messages.some(({ details }) => details.isModern)) {
       refuse(frame, 'has a batch, which its revision does not know', INVALID_REQUEST, 'null', alone);
@@ -107,10 +110,6 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
 /** A malformed answer gets none, because nobody waits for it. */
 function wantsAnswer(message: Message): boolean {
   return message.kind === 'request' || (message.kind === 'invalid' && !message.isAnswer);
-}
-
-function isBatch({ payload, truncated }: Frame): boolean {
-  return !truncated && typeAt(payload, skipSpace(payload, payload[0] === 0xef ? 3 : 0)) === 'array';
 }
 
 function joined(lines: readonly Buffer[], length: number): Buffer {

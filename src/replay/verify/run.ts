@@ -7,6 +7,7 @@
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
+import { messageText } from '../../protocol/message/payload.ts';
 import { type Connect, type PayloadAbout, settleVersion } from '../../talk/server.ts';
 import {
   type Answer,
@@ -22,13 +23,7 @@ import {
   outgoingNotification,
   outgoingRequest,
 } from '../recording/outgoing.ts';
-import {
-  collectTools,
-  hasPlaceholder,
-  messageText,
-  type Recording,
-  type Tools,
-} from '../recording/recording.ts';
+import { collectTools, hasPlaceholder, type Recording, type Tools } from '../recording/recording.ts';
 import type { CallTopic } from '../recording/topics.ts';
 import { type Answers, createAnswers, createHandles } from './answers.ts';
 import { emptyCheck, type RequestCheck, whyOf } from './check.ts';

@@ -7,6 +7,7 @@
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
 import { jsonOf } from '../../protocol/message/conversation.ts';
 import { parseMessages } from '../../protocol/message/message.ts';
+import { messageText } from '../../protocol/message/payload.ts';
 import type { Store } from '../../store/file/open.ts';
 import { type CallRow, eachCall } from '../../store/read/exchanges.ts';
 import { prepareFramesAfter } from '../../store/read/frames.ts';
@@ -14,7 +15,6 @@ import type { SessionRow } from '../../store/read/sessions.ts';
 import { type Answer, compareAnswers, type ResultRules } from '../match/compare.ts';
 import type { IgnoreRules } from '../match/ignore.ts';
 import { findParams, type RequestKey, requestKey } from '../match/key.ts';
-import { messageText } from '../recording/recording.ts';
 import { collectOffer, compareOffers, isList, type ListChange, type ListKind, type Offer } from './offers.ts';
 
 type DiffSide = { store: Store; session: SessionRow };
