@@ -5,7 +5,7 @@ import { TapedeckError } from '../errors.ts';
 import type { HeaderFields } from '../protocol/http/headers.ts';
 import { messagesOf } from '../protocol/message/conversation.ts';
 import { labelOf } from '../protocol/message/label.ts';
-import { escapeText } from '../protocol/text.ts';
+import { escapeText, shellQuoted } from '../protocol/text.ts';
 import type { Store } from '../store/file/open.ts';
 import type { BareFrame } from '../store/read/frames.ts';
 import { eachHttpExchange, type HttpExchangeRow, prepareBodies } from '../store/read/http.ts';
@@ -63,14 +63,14 @@ function* commandLines(
   const bytes = Buffer.concat(body.map(({ payload }) => payload));
   // curl would take a word that begins with `@` for the name of a file.
   const isPlain = isUtf8(bytes) && bytes[0] !== 0x40 && !UNPRINTABLE.test(bytes.toString('utf8'));
-  if (!isPlain) yield `printf %s ${quoted(bytes.toString('base64'))} | base64 -d | `;
+  if (!isPlain) yield `printf %s ${shellQuoted(bytes.toString('base64'))} | base64 -d | `;
   const words = [
-    `curl --silent --show-error --no-buffer --globoff --request ${quoted(method)}`,
+    `curl --silent --show-error --no-buffer --globoff --request ${shellQuoted(method)}`,
     ...requestHeaders
       .filter(isSent)
-      .map(([name, value]) => `--header ${quoted(`${name}: ${escapeText(value)}`)}`),
-    ...(bytes.length === 0 ? [] : [`--data-binary ${isPlain ? quoted(bytes.toString('utf8')) : '@-'}`]),
-    quoted(upstreamUrl(session.target, path).href),
+      .map(([name, value]) => `--header ${shellQuoted(`${name}: ${escapeText(value)}`)}`),
+    ...(bytes.length === 0 ? [] : [`--data-binary ${isPlain ? shellQuoted(bytes.toString('utf8')) : '@-'}`]),
+    shellQuoted(upstreamUrl(session.target, path).href),
   ];
   yield `${words.join(' \\\n  ')}\n`;
 }
@@ -80,9 +80,4 @@ const UNPRINTABLE = /[^\P{C}\n\t]/u;
 
 function isSent([name]: HeaderFields[number]): boolean {
   return !OWN.has(name.toLowerCase());
-}
-
-/** For sh: within single quotes nothing has a meaning but the quote. */
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -29,11 +29,12 @@ export function foldCase(text: string): string {
 
 /** A command as one line that a shell would read alike. */
 export function commandLine(argv: readonly string[]): string {
-  return argv.map(quoted).join(' ');
+  return argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : shellQuoted(word))).join(' ');
 }
 
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+/** One word for `sh`: within single quotes nothing has a meaning but the quote. */
+export function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Times as machines get them: ISO 8601 in UTC with microseconds. In code a time is microseconds since the Unix epoch. */

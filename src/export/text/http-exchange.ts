@@ -1,6 +1,6 @@
 /** HTTP exchanges as lines of a text recording: the request, answers of status 1xx, the response, the end. */
 
-import type { HttpExchange, SidedEdit } from '../../protocol/http/exchange.ts';
+import { type HttpExchange, newHttpExchange, type SidedEdit } from '../../protocol/http/exchange.ts';
 import type { HttpEndEvent } from '../../protocol/wire/http-event.ts';
 import { type HeadMoment, type HttpExchangeRow, INFORMATION, REQUEST_HEAD } from '../../store/read/http.ts';
 import { msText, timeAfter } from './lines.ts';
@@ -81,7 +81,7 @@ export function createHttpExchangeBook(isKnown: (number: number) => boolean): Ht
     const before = open.get(number);
     if (before !== undefined) return before;
     if (isKnown(number)) throw new BadLine(`HTTP exchange ${number} has ended before this line`);
-    const httpExchange = { row: emptyHttpExchange(number), firstLine, hasRequest: false };
+    const httpExchange = { row: newHttpExchange(number, 0), firstLine, hasRequest: false };
     open.set(number, httpExchange);
     return httpExchange;
   }
@@ -128,33 +128,6 @@ function checkRequest({ row, firstLine, hasRequest }: OpenHttpExchange): void {
   throw new BadLine(
     `expected a \`request\` of HTTP exchange ${row.number}, which line ${firstLine} begins, got none`,
   );
-}
-
-function emptyHttpExchange(number: number): HttpExchange {
-  return {
-    number,
-    method: '',
-    path: '',
-    version: '',
-    client: '',
-    requestHeaders: [],
-    requestTrailers: [],
-    requestBytes: 0,
-    informations: [],
-    status: null,
-    statusText: null,
-    responseHeaders: null,
-    responseTrailers: [],
-    responseBytes: 0,
-    at: 0,
-    requestEndedAt: null,
-    responseAt: null,
-    endedAt: null,
-    endedAfter: null,
-    closedBy: null,
-    error: null,
-    edits: [],
-  };
 }
 
 function readRequest(row: HttpExchange, request: Members, at: number): void {

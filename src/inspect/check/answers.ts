@@ -1,14 +1,7 @@
 /** Error codes. JSON-RPC 2.0, 5.1; specification 2026-07-28, basic, "Error Codes". */
 
-import {
-  type CheckedMessage,
-  type Inspector,
-  isObject,
-  type Json,
-  methodOf,
-  resultOf,
-  shown,
-} from './checked-message.ts';
+import { isObject, type JsonObject } from '../../protocol/json/read.ts';
+import { type CheckedMessage, type Inspector, methodOf, resultOf, shown } from './checked-message.ts';
 import type { Report, Revision } from './rules.ts';
 
 const JSON_RPC: ReadonlySet<number> = new Set([-32700, -32600, -32601, -32602, -32603]);
@@ -135,7 +128,7 @@ export function inspectMeta(report: Report): Inspector {
     return labels.some((label, i) => isOurs(label) && i < labels.length - 1);
   }
 
-  function required(seen: CheckedMessage, meta: Json): void {
+  function required(seen: CheckedMessage, meta: JsonObject): void {
     const isRequest = seen.message.kind === 'request' && seen.side === 'client';
     if (!isRequest || methodOf(seen) === 'initialize') return;
     for (const name of REQUIRED) {

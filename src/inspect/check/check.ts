@@ -4,13 +4,14 @@
 
 import { BoundedMap } from '../../protocol/bounded.ts';
 import { joinedFields } from '../../protocol/http/headers.ts';
+import { isObject } from '../../protocol/json/read.ts';
 import {
   type Conversation,
   createConversation,
   type IndexedMessage,
   jsonOf,
 } from '../../protocol/message/conversation.ts';
-import type { HttpClosing } from '../../protocol/message/correlate.ts';
+import { type HttpClosing, httpClosing } from '../../protocol/message/correlate.ts';
 import { withoutByteOrderMark } from '../../protocol/text.ts';
 import { directionOf, type Frame } from '../../protocol/wire/frame.ts';
 import type { Store } from '../../store/file/open.ts';
@@ -24,7 +25,6 @@ import {
   type CheckedMessage,
   type CheckedSession,
   type Inspector,
-  isObject,
   MAX_REMEMBERED,
 } from './checked-message.ts';
 import { inspectEnvelope } from './envelope.ts';
@@ -202,7 +202,7 @@ export function* checkSession(
       yield* check.frame(happening.frame, happening.frame.seq);
       onFrame(happening.frame.seq);
     } else if (happening.type === 'end') {
-      yield* check.httpExchange(checkedExchange(happening.httpExchange), closingOf(happening.httpExchange));
+      yield* check.httpExchange(checkedExchange(happening.httpExchange), httpClosing(happening.httpExchange));
     }
   }
   yield* check.end();
@@ -218,11 +218,6 @@ function lingeredOf(store: Store, { number, transport, endedAt }: SessionRow): n
 export function isWhole(session: SessionRow): boolean {
   const state = stateOf(session);
   return state !== 'open' && state !== 'cut-off' && state !== 'unknown' && session.dropped === 0;
-}
-
-function closingOf({ status, closedBy }: HttpExchangeRow): 'refused' | 'left' | null {
-  if (status !== null && status >= 400) return 'refused';
-  return closedBy === 'client' ? 'left' : null;
 }
 
 function checkedExchange(httpExchange: HttpExchangeRow): CheckedHttpExchange {

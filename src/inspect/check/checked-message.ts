@@ -1,13 +1,12 @@
 /** What inspectors look at: the messages of a session in order, each with what was known when it came. */
+
+import { isObject, type JsonObject } from '../../protocol/json/read.ts';
 import type { Correlation, Place } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
 import type { Side } from './rules.ts';
 
 /** How many requests, tokens or tasks an inspector remembers, so that a session of any length takes constant memory. */
 export const MAX_REMEMBERED = 65_536;
-
-/** A parsed JSON object. */
-export type Json = Record<string, unknown>;
 
 /** A request that an answer or a cancellation is about. */
 export type AnsweredRequest = {
@@ -17,7 +16,7 @@ export type AnsweredRequest = {
   message: Message;
   /** Canonical method. */
   method: string;
-  params: Json | null;
+  params: JsonObject | null;
   revision: string | null;
 };
 
@@ -31,9 +30,9 @@ export type CheckedMessage = {
   message: Message;
   correlation: Correlation;
   /** The whole message; null where it is no object, or too large to be looked into. */
-  value: Json | null;
+  value: JsonObject | null;
   /** Of a request or notification; null where there are none. */
-  params: Json | null;
+  params: JsonObject | null;
   /** The revision that the message speaks, as far as it is known by then. */
   revision: string | null;
   /** Of an answer: what it answers. */
@@ -77,10 +76,6 @@ export type Inspector = {
   end?(): void;
 };
 
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** A value as a finding shows it: its JSON, cut. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
@@ -96,7 +91,7 @@ export function methodOf({ message }: Pick<CheckedMessage, 'message'>): string |
 }
 
 /** The `result` of an answer that is one. */
-export function resultOf({ message, value }: Pick<CheckedMessage, 'message' | 'value'>): Json | null {
+export function resultOf({ message, value }: Pick<CheckedMessage, 'message' | 'value'>): JsonObject | null {
   if (message.kind !== 'result' || value === null) return null;
   const { result } = value;
   return isObject(result) ? result : null;

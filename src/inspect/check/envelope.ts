@@ -1,6 +1,7 @@
 /** The form of each message: its envelope, encoding and framing. JSON-RPC 2.0, sections 4 to 6; specification, basic. */
+import { isObject } from '../../protocol/json/read.ts';
 import { type InvalidReason, problemText, type Remark } from '../../protocol/message/message.ts';
-import { type CheckedMessage, type Inspector, isObject, shown } from './checked-message.ts';
+import { type CheckedMessage, type Inspector, shown } from './checked-message.ts';
 import type { Report, RuleId } from './rules.ts';
 
 const OF_REASON: Partial<Record<InvalidReason, RuleId>> = {

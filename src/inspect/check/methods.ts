@@ -3,14 +3,8 @@
  * side has declared the capability (specification 2025-11-25, basic/lifecycle; 2026-07-28, basic and basic/patterns/mrtr).
  */
 
-import {
-  type CheckedMessage,
-  type Inspector,
-  isObject,
-  type Json,
-  methodOf,
-  resultOf,
-} from './checked-message.ts';
+import { isObject, type JsonObject } from '../../protocol/json/read.ts';
+import { type CheckedMessage, type Inspector, methodOf, resultOf } from './checked-message.ts';
 import { REVISIONS, type Report, type Revision, type Side } from './rules.ts';
 
 export function inspectMethods(report: Report): Inspector {
@@ -170,7 +164,7 @@ const SINCE: Readonly<Record<string, string>> = { completions: '2025-03-26' };
 
 export function inspectCapabilities(report: Report): Inspector {
   /** Of the handshake; undefined before it. */
-  const declared: Record<Side, Json | undefined> = { client: undefined, server: undefined };
+  const declared: Record<Side, JsonObject | undefined> = { client: undefined, server: undefined };
 
   function message(seen: CheckedMessage): void {
     const method = methodOf(seen);
@@ -233,13 +227,13 @@ export function inspectCapabilities(report: Report): Inspector {
   return { message };
 }
 
-function capabilitiesOf(object: Json | null): Json | undefined {
+function capabilitiesOf(object: JsonObject | null): JsonObject | undefined {
   const capabilities = object?.['capabilities'];
   return isObject(capabilities) ? capabilities : undefined;
 }
 
 /** A capability is an object, one of its parts is true. */
-function has(capabilities: Json, path: string): boolean {
+function has(capabilities: JsonObject, path: string): boolean {
   const [name = '', part] = path.split('.');
   const capability = capabilities[name];
   if (part === undefined) return capability !== undefined && capability !== false;

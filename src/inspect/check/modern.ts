@@ -1,11 +1,10 @@
 /** Requests that take several rounds. Specification 2026-07-28, basic/patterns/mrtr. */
 
 import { BoundedMap } from '../../protocol/bounded.ts';
+import { isObject, type JsonObject } from '../../protocol/json/read.ts';
 import {
   type CheckedMessage,
   type Inspector,
-  isObject,
-  type Json,
   MAX_REMEMBERED,
   methodOf,
   resultOf,
@@ -45,7 +44,7 @@ export function inspectRounds(report: Report): Inspector {
       );
   }
 
-  function required(seen: CheckedMessage, result: Json): void {
+  function required(seen: CheckedMessage, result: JsonObject): void {
     const { inputRequests, requestState } = result;
     if (seen.asked !== null && !METHODS.has(seen.asked.method))
       report('round-method', seen.side, seen, `an answer to ${seen.asked.method}`, '`input_required`');
@@ -77,7 +76,7 @@ const FILTER_OF: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-type Subscription = { filter: Json; isAcknowledged: boolean };
+type Subscription = { filter: JsonObject; isAcknowledged: boolean };
 
 export function inspectSubscriptions(report: Report): Inspector {
   const byPlace = new BoundedMap<string, Subscription>(MAX_REMEMBERED);
@@ -117,7 +116,7 @@ export function inspectSubscriptions(report: Report): Inspector {
     wanted(seen, method, own.filter);
   }
 
-  function wanted(seen: CheckedMessage, method: string, filter: Json): void {
+  function wanted(seen: CheckedMessage, method: string, filter: JsonObject): void {
     const name = FILTER_OF.get(method);
     if (name !== undefined && filter[name] !== true)
       report('subscription-type', 'server', seen, `\`${name}\` to be asked for`, method);

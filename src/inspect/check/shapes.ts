@@ -1,14 +1,7 @@
 /** Params and results have what their method requires. Specification, schema. */
 
-import {
-  type CheckedMessage,
-  type Inspector,
-  isObject,
-  type Json,
-  methodOf,
-  resultOf,
-  shown,
-} from './checked-message.ts';
+import { isObject, type JsonObject } from '../../protocol/json/read.ts';
+import { type CheckedMessage, type Inspector, methodOf, resultOf, shown } from './checked-message.ts';
 import type { Report, RuleId } from './rules.ts';
 
 /** Of a long list a finding names the first that is wrong. */
@@ -55,7 +48,7 @@ export function inspectShapes(report: Report): Inspector {
       report('log-level', seen.side, seen, [...LOG_LEVELS].join(', '), shown(name));
   }
 
-  function answer(seen: CheckedMessage, method: string, result: Json): void {
+  function answer(seen: CheckedMessage, method: string, result: JsonObject): void {
     resultType(seen, result);
     const { resultType: type } = result;
     // A task or a request for input stands in the place of the answer.
@@ -83,13 +76,19 @@ export function inspectShapes(report: Report): Inspector {
       );
   }
 
-  function resultType(seen: CheckedMessage, { resultType: type }: Json): void {
+  function resultType(seen: CheckedMessage, { resultType: type }: JsonObject): void {
     if (type === undefined) report('result-type-missing', seen.side, seen, '`resultType`', 'none');
     else if (type !== 'complete' && type !== 'input_required' && type !== 'task')
       report('result-type-unknown', seen.side, seen, '"complete" or "input_required"', shown(type));
   }
 
-  function members(rule: RuleId, seen: CheckedMessage, where: string, shape: Shape, object: Json): void {
+  function members(
+    rule: RuleId,
+    seen: CheckedMessage,
+    where: string,
+    shape: Shape,
+    object: JsonObject,
+  ): void {
     const fault = faultOf(shape, object, '');
     if (fault !== null) {
       report(rule, seen.side, seen, `${where}: ${fault.expected}`, fault.seen);
@@ -129,7 +128,7 @@ const IN_WORDS: Record<MemberType, string> = {
   boolean: 'true or false',
 };
 
-function faultOf(shape: Shape, object: Json, at: string): Fault | null {
+function faultOf(shape: Shape, object: JsonObject, at: string): Fault | null {
   for (const [name, wanted] of Object.entries(shape)) {
     const value = object[name];
     const type = wanted.replace('?', '') as MemberType;

@@ -1,11 +1,10 @@
 /** Calls and results against the schemas that the server listed. Specification, server/tools. */
 
 import { BoundedMap } from '../../protocol/bounded.ts';
+import { isObject, type JsonObject } from '../../protocol/json/read.ts';
 import {
   type CheckedMessage,
   type Inspector,
-  isObject,
-  type Json,
   MAX_REMEMBERED,
   methodOf,
   resultOf,
@@ -35,7 +34,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
     if (seen.asked.method === 'tools/call') answered(seen, result);
   }
 
-  function list(seen: CheckedMessage, result: Json): void {
+  function list(seen: CheckedMessage, result: JsonObject): void {
     if (!Array.isArray(result['tools'])) return;
     if (seen.asked?.params?.['cursor'] === undefined) listing = new Set();
     for (const tool of result['tools'])
@@ -43,7 +42,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
     if (result['nextCursor'] === undefined) isListed = true;
   }
 
-  function learn(seen: CheckedMessage, tool: Json, name: string): void {
+  function learn(seen: CheckedMessage, tool: JsonObject, name: string): void {
     if (listing.has(name))
       report('tool-twice', 'server', seen, 'one tool of this name', `another ${shown(name)}`);
     listing.add(name);
@@ -106,7 +105,7 @@ export function inspectTools(report: Report, schemas: Schemas): Inspector {
       );
   }
 
-  function answered(seen: CheckedMessage, result: Json): void {
+  function answered(seen: CheckedMessage, result: JsonObject): void {
     const name = seen.asked?.params?.['name'];
     const output = typeof name === 'string' ? (tools.get(name)?.output ?? null) : null;
     const isWhole = result['resultType'] === undefined || result['resultType'] === 'complete';

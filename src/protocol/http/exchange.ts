@@ -1,10 +1,10 @@
-/** What is known of one HTTP exchange, as it will stand in its row. Nothing is masked yet. */
+/** One HTTP exchange while it is recorded or imported: what its row will hold, before anything is redacted. */
 
 import type { InvalidReason, Message } from '../message/message.ts';
 import type { FramePart } from '../wire/frame.ts';
 import type { HttpEndEvent, HttpRequestEvent, HttpResponseEvent } from '../wire/http-event.ts';
 
-/** A header that tapedeck changed: in which head, its name, and the value that its sender had given. */
+/** A header that tapedeck changed: in which head, its name, and the value that its sender wrote. */
 export type SidedEdit = { side: 'request' | 'response'; header: string; original: string };
 
 type Information = { at: number; status: number; headers: readonly string[] };
@@ -36,14 +36,15 @@ export type HttpExchange = {
   edits: SidedEdit[];
 };
 
-export function beginExchange(event: HttpRequestEvent): HttpExchange {
+/** An exchange of which nothing is known but its beginning. `at`: microseconds since the Unix epoch. */
+export function newHttpExchange(number: number, at: number): HttpExchange {
   return {
-    number: 0,
-    method: event.method,
-    path: event.path,
-    version: event.httpVersion,
-    client: event.clientAddress,
-    requestHeaders: event.rawHeaders,
+    number,
+    method: '',
+    path: '',
+    version: '',
+    client: '',
+    requestHeaders: [],
     requestTrailers: [],
     requestBytes: 0,
     informations: [],
@@ -52,31 +53,43 @@ export function beginExchange(event: HttpRequestEvent): HttpExchange {
     responseHeaders: null,
     responseTrailers: [],
     responseBytes: 0,
-    at: event.at,
+    at,
     requestEndedAt: null,
     responseAt: null,
     endedAt: null,
     endedAfter: null,
     closedBy: null,
     error: null,
-    edits: event.edits.map((edit) => ({ side: 'request', ...edit })),
+    edits: [],
   };
 }
 
-export function addResponse(exchange: HttpExchange, event: HttpResponseEvent): void {
-  exchange.status = event.status;
-  exchange.statusText = event.statusMessage;
-  exchange.responseHeaders = event.rawHeaders;
-  exchange.responseAt = event.at;
-  for (const edit of event.edits) exchange.edits.push({ side: 'response', ...edit });
+/** The exchange that a request begins. It has no number yet. */
+export function beginHttpExchange(event: HttpRequestEvent): HttpExchange {
+  const httpExchange = newHttpExchange(0, event.at);
+  httpExchange.method = event.method;
+  httpExchange.path = event.path;
+  httpExchange.version = event.httpVersion;
+  httpExchange.client = event.clientAddress;
+  httpExchange.requestHeaders = event.rawHeaders;
+  httpExchange.edits = event.edits.map((edit) => ({ side: 'request', ...edit }));
+  return httpExchange;
 }
 
-export function addEnd(exchange: HttpExchange, event: HttpEndEvent, lastSeq: number): void {
-  exchange.endedAt = event.at;
-  exchange.endedAfter = lastSeq;
-  exchange.closedBy = event.closedBy;
-  exchange.error = event.error;
-  exchange.responseTrailers = event.rawTrailers;
+export function addResponse(httpExchange: HttpExchange, event: HttpResponseEvent): void {
+  httpExchange.status = event.status;
+  httpExchange.statusText = event.statusMessage;
+  httpExchange.responseHeaders = event.rawHeaders;
+  httpExchange.responseAt = event.at;
+  for (const edit of event.edits) httpExchange.edits.push({ side: 'response', ...edit });
+}
+
+export function addEnd(httpExchange: HttpExchange, event: HttpEndEvent, lastSeq: number): void {
+  httpExchange.endedAt = event.at;
+  httpExchange.endedAfter = lastSeq;
+  httpExchange.closedBy = event.closedBy;
+  httpExchange.error = event.error;
+  httpExchange.responseTrailers = event.rawTrailers;
 }
 
 /**

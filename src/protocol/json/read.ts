@@ -359,3 +359,11 @@ function stepInto(json: Buffer, { start, type }: Span, offset: number): { step: 
   }
   return found;
 }
+
+/** A parsed JSON object. */
+export type JsonObject = Record<string, unknown>;
+
+/** Whether a parsed value is an object, and no array. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -42,6 +42,14 @@ export type Correlation = {
 /** `left`: the client closed it early. `refused`: its status was an error. */
 export type HttpClosing = 'left' | 'refused';
 
+type HttpEnd = { status: number | null; closedBy: string | null };
+
+/** How the end of an HTTP exchange concludes what was asked on it; null where messages alone do. */
+export function httpClosing({ status, closedBy }: HttpEnd): HttpClosing | null {
+  if (status !== null && status >= 400) return 'refused';
+  return closedBy === 'client' ? 'left' : null;
+}
+
 export type ClosedRequest = { place: Place; outcome: Outcome };
 
 type Correlator = {

@@ -3,11 +3,9 @@
  * The text comes from the wire: whoever shows it must escape it first.
  */
 
-import { membersOf, type Span, sourceText, stringText } from '../json/read.ts';
+import { isObject, type JsonObject, membersOf, type Span, sourceText, stringText } from '../json/read.ts';
 import { type Message, problemText } from './message.ts';
 import { messageSpan } from './payload.ts';
-
-type Json = Record<string, unknown>;
 
 /** The label of a larger body leaves its content out: it is not worth building the value. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -94,7 +92,7 @@ function cancelText(payload: Buffer, params: Params): string {
   return joinWords(writtenText(payload, request), stringOf(payload, params.get('reason')));
 }
 
-function errorText(error: Json | undefined): string {
+function errorText(error: JsonObject | undefined): string {
   return textOf(error?.['message']);
 }
 
@@ -110,7 +108,7 @@ const LISTS: readonly [member: string, noun: string][] = [
   ['messages', 'message'],
 ];
 
-function resultText(result: Json | undefined, asked: string | null): string {
+function resultText(result: JsonObject | undefined, asked: string | null): string {
   if (result === undefined) return '';
   const { content, isError, resultType, serverInfo, protocolVersion, action } = result;
   if (resultType === 'input_required') return inputText(result['inputRequests']);
@@ -158,9 +156,9 @@ function envelopeOf(payload: Buffer, n: number): Map<string, Span> | undefined {
   return span?.type === 'object' ? membersOf(payload, span) : undefined;
 }
 
-function bodyOf(payload: Buffer, n: number, member: 'params' | 'result' | 'error'): Json | undefined {
+function bodyOf(payload: Buffer, n: number, member: 'params' | 'result' | 'error'): JsonObject | undefined {
   const span = bodySpan(payload, n, member);
-  return span === undefined ? undefined : (JSON.parse(sourceText(payload, span)) as Json);
+  return span === undefined ? undefined : (JSON.parse(sourceText(payload, span)) as JsonObject);
 }
 
 function paramsOf(payload: Buffer, n: number): Params {
@@ -181,10 +179,6 @@ function writtenText(payload: Buffer, span: Span | undefined): string {
 
 function stringOf(payload: Buffer, span: Span | undefined): string {
   return span?.type === 'string' ? stringText(payload, span) : '';
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function textOf(value: unknown): string {

@@ -191,9 +191,10 @@ export function createLineSplitter(options: {
 }
 
 /**
- * A message as one line, without its end (specification, basic/transports: over stdio messages have no newlines in them).
- * Over HTTP they may; there they stand between the tokens of JSON only, so spaces can take their place.
+ * A message as one line, without its end: over stdio messages have no newlines in them (specification, basic/transports), over
+ * HTTP they may. In JSON line ends stand between tokens only, so spaces can take their place.
  */
 export function oneLine(json: Buffer): Buffer {
-  return json.includes(LF) ? Buffer.from(json.toString('latin1').replaceAll('\n', ' '), 'latin1') : json;
+  if (!json.includes(LF) && !json.includes(CR)) return json;
+  return Buffer.from(json.toString('latin1').replaceAll(/[\r\n]/g, ' '), 'latin1');
 }

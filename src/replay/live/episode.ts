@@ -1,10 +1,11 @@
 /** What a live server answered to one call: the unit that is added to a recording. */
 
-import type { HttpExchange } from '../../protocol/http/exchange.ts';
+import { type HttpExchange, newHttpExchange } from '../../protocol/http/exchange.ts';
 import { EVENTS_TYPE, JSON_TYPE } from '../../protocol/http/headers.ts';
 import type { Outcome } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
 import type { Channel, Frame, FramePart } from '../../protocol/wire/frame.ts';
+import { oneLine } from '../../protocol/wire/lines.ts';
 import type { Block } from '../../store/write/import.ts';
 import type { CallTopic } from '../recording/topics.ts';
 
@@ -39,10 +40,6 @@ export function outcomeOfAnswer(message: Message): Outcome {
 
 /** `path`: the request target that clients post to. */
 export type BlockForm = { type: 'stdio' } | { type: 'http'; path: string };
-
-const LINE_ENDS = new Set([0x0a, 0x0d]);
-
-const SPACE = 0x20;
 
 const OK = { status: 200, statusText: 'OK' };
 
@@ -106,30 +103,12 @@ function begin(
   { at }: EpisodeMessage,
 ): HttpExchange {
   const accept = ['Accept', method === 'GET' ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`];
-  const httpExchange: HttpExchange = {
-    number: httpExchanges.length + 1,
-    method,
-    path,
-    version: '1.1',
-    client: '',
-    requestHeaders: method === 'GET' ? accept : ['Content-Type', JSON_TYPE, ...accept],
-    requestTrailers: [],
-    requestBytes: 0,
-    informations: [],
-    status: null,
-    statusText: null,
-    responseHeaders: null,
-    responseTrailers: [],
-    responseBytes: 0,
-    at,
-    requestEndedAt: at,
-    responseAt: null,
-    endedAt: null,
-    endedAfter: null,
-    closedBy: null,
-    error: null,
-    edits: [],
-  };
+  const httpExchange = newHttpExchange(httpExchanges.length + 1, at);
+  httpExchange.method = method;
+  httpExchange.path = path;
+  httpExchange.version = '1.1';
+  httpExchange.requestHeaders = method === 'GET' ? accept : ['Content-Type', JSON_TYPE, ...accept];
+  httpExchange.requestEndedAt = at;
   httpExchanges.push(httpExchange);
   return httpExchange;
 }
@@ -157,10 +136,4 @@ function frameOf(
     httpExchange === null ? null : { exchange: httpExchange, marks: [], original: null, sha256: null };
   const lineEnd = httpExchange === null ? '\n' : '';
   return { channel, at, payload, lineEnd, size: payload.length, truncated: false, part, http };
-}
-
-/** JSON has line ends between its tokens only. */
-function oneLine(json: Buffer): Buffer {
-  if (!json.some((byte) => LINE_ENDS.has(byte))) return json;
-  return Buffer.from(json.map((byte) => (LINE_ENDS.has(byte) ? SPACE : byte)));
 }

@@ -11,6 +11,7 @@ import { type Difference, diffOf } from '../../protocol/json/diff.ts';
 import { jsonPathText } from '../../protocol/json/path.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
+import { shellQuoted } from '../../protocol/text.ts';
 import type { Origin } from '../recording/recording.ts';
 import type { CallTopic } from '../recording/topics.ts';
 import type { RequestKey } from './key.ts';
@@ -203,8 +204,4 @@ export function ignoreOption({ method, target }: CallTopic, path: Path): string 
   if (isOfTool && target !== null && target !== '' && !target.includes(':$'))
     return `--ignore-tool ${shellQuoted(`${target}:${jsonPathText(path.slice(1))}`)}`;
   return `--ignore ${shellQuoted(jsonPathText(path))}`;
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -8,7 +8,7 @@ import { canonicalText } from '../../protocol/json/canonical.ts';
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
 import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
 import { type Followed, followInto } from '../../protocol/json/path.ts';
-import { eachElement } from '../../protocol/json/read.ts';
+import { eachElement, isObject } from '../../protocol/json/read.ts';
 import type { IgnoreRules, ToolRules } from '../match/ignore.ts';
 import type { Tools } from '../recording/recording.ts';
 
@@ -123,10 +123,6 @@ function names(value: unknown): string[] {
 
 function member(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function escaped(name: string): string {

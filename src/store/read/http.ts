@@ -3,7 +3,7 @@
 import { memoize } from '../../protocol/bounded.ts';
 import type { HttpExchange, SidedEdit } from '../../protocol/http/exchange.ts';
 import type { HeaderFields } from '../../protocol/http/headers.ts';
-import type { HttpClosing } from '../../protocol/message/correlate.ts';
+import { type HttpClosing, httpClosing } from '../../protocol/message/correlate.ts';
 import type { HttpEndEvent } from '../../protocol/wire/http-event.ts';
 import type { Store } from '../file/open.ts';
 import { type BareFrame, type FrameSelection, prepareFramesAfter } from './frames.ts';
@@ -142,9 +142,8 @@ type Ending = Pick<HttpExchange, 'number' | 'status' | 'closedBy' | 'endedAfter'
 
 /** How an exchange concludes what was asked on it; empty where it has not ended, or messages alone do. */
 export function closingOf({ number, status, closedBy, endedAfter: after }: Ending): ClosedExchange[] {
-  if (after === null) return [];
-  if (status !== null && status >= 400) return [{ number, how: 'refused', after }];
-  return closedBy === 'client' ? [{ number, how: 'left', after }] : [];
+  const how = httpClosing({ status, closedBy });
+  return after === null || how === null ? [] : [{ number, how, after }];
 }
 
 export type PrimingEvent = { retry: string | null };

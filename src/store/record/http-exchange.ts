@@ -7,7 +7,7 @@
 import {
   addEnd,
   addResponse,
-  beginExchange,
+  beginHttpExchange,
   type HttpExchange,
   partOfRequest,
   partOfResponse,
@@ -77,7 +77,7 @@ export class OpenHttpExchange {
   constructor(event: HttpRequestEvent, run: HttpRun) {
     this.#id = event.exchange;
     this.#run = run;
-    this.#row = beginExchange(event);
+    this.#row = beginHttpExchange(event);
     this.#isMcp = pathOf(event.path) === run.mcpPath;
   }
 

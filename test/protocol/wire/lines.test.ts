@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Frame } from '../../../src/protocol/wire/frame.ts';
-import { createLineSplitter } from '../../../src/protocol/wire/lines.ts';
+import { createLineSplitter, oneLine } from '../../../src/protocol/wire/lines.ts';
 import { cutAt, cutsOf, feedEveryWay, plainLine, splitLines } from '../../support/lines.ts';
 import { scale } from '../../support/scale.ts';
 
@@ -371,4 +371,14 @@ test('a line within one chunk is not copied', () => {
   const chunk = Buffer.from('one\ntwo\n');
   splitter.feed(chunk, 0);
   expect(lines.every(({ payload }) => payload.buffer === chunk.buffer)).toBe(true);
+});
+
+test('a message becomes one line, whichever ends its lines have, and stays the same JSON', () => {
+  const text = '{\r\n "a":\r"\\n",\n"b": [\n1]}';
+  const line = oneLine(Buffer.from(text));
+  expect(line.toString()).not.toMatch(/[\r\n]/);
+  expect(line.length).toBe(text.length);
+  expect(JSON.parse(line.toString())).toEqual({ a: '\n', b: [1] });
+  const whole = Buffer.from('{"a":1}');
+  expect(oneLine(whole)).toBe(whole);
 });
