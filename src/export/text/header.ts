@@ -4,7 +4,7 @@
  */
 
 import { parseJsonPath } from '../../protocol/json/path.ts';
-import { readCustomRule } from '../../protocol/redact/search.ts';
+import { readCustomRule } from '../../protocol/redact/custom-rules.ts';
 import { formatIsoTime, parseIsoTime } from '../../protocol/text.ts';
 import type {
   Basis,

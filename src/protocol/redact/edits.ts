@@ -3,6 +3,9 @@
 /** Bytes `start` up to, not including, `end` become `text`, which is ASCII. `rule` says why. */
 export type Edit = { start: number; end: number; text: string; rule: string };
 
+/** An edit that puts a placeholder of the rule in the place of a secret. */
+export type MakeEdit = (rule: string, start: number, end: number, secret: string) => Edit;
+
 /** Of edits that overlap, the one that begins first, and of these the longest. */
 export function withoutOverlaps(edits: readonly Edit[]): Edit[] {
   const sorted = edits.toSorted((a, b) => a.start - b.start || b.end - a.end);
@@ -37,6 +40,9 @@ export function addEdits(edits: Edit[], more: readonly Edit[]): void {
 }
 
 /** Escapes of JSON strings undone for the search, with the way back to where each byte stood. */
+
+/** Undoing the escapes of more takes too much memory. */
+export const MAX_UNESCAPED_BYTES = 8 * 1024 * 1024;
 
 /** `at[i]`: where byte `i` stood, and after the last one where the text ended. Null: nothing was escaped. */
 type Unescaped = { bytes: Buffer; at: Uint32Array | null };

@@ -2,7 +2,7 @@
 
 import { TapedeckError } from '../../errors.ts';
 import { parseJsonPath } from '../json/path.ts';
-import { readCustomRule } from './search.ts';
+import { readCustomRule } from './custom-rules.ts';
 import { SHAPE_RULES } from './shapes.ts';
 
 export type RedactionProfile = {

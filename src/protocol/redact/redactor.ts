@@ -9,13 +9,15 @@
 
 import { parseJsonPath } from '../json/path.ts';
 import { fieldName, fieldValue, linesOf } from '../wire/sse.ts';
+import { readCustomRule } from './custom-rules.ts';
 import { applyEdits, type Edit, movedBy, withoutOverlaps } from './edits.ts';
 import { maskHeader, maskUrl, type Placeholder } from './heads.ts';
 import { isPlaceholder, OAUTH_SIGN } from './names.ts';
 import type { RedactionProfile } from './profile.ts';
-import { createSearch, cutEdits, editsOf, readCustomRule, type SearchOptions, textEdits } from './search.ts';
+import { createSearch, editsOf, type RedactionSearchOptions } from './search.ts';
 import { SHAPE_RULES } from './shapes.ts';
 import { createSignFinder } from './signs.ts';
+import { cutEdits, textEdits } from './text-search.ts';
 
 /** `rules`: the ids of those that found something, without repeats. */
 export type Redacted = { payload: Buffer; rules: readonly string[] };
@@ -54,7 +56,7 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
     !off.has('secret-value'),
   );
   const placeholder = (rule: string, secret: string) => `[redacted:${rule}:${digest(secret)}]`;
-  const options: SearchOptions = { signs, custom, paths, off, placeholder };
+  const options: RedactionSearchOptions = { signs, custom, paths, off, placeholder };
   const search = createSearch(options, false);
   const foreign = createSearch(options, true);
   const mask: Placeholder = (secret) => (isPlaceholder(secret) ? secret : `masked-${digest(secret)}`);
