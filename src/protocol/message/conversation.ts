@@ -6,7 +6,7 @@
 
 import { META_RULE } from '../redact/redactor.ts';
 import { directionOf, type Frame, type FramePart } from '../wire/frame.ts';
-import { readSse } from '../wire/sse.ts';
+import { readSse, type SseFields } from '../wire/sse.ts';
 import {
   type ClosedRequest,
   type Correlation,
@@ -38,7 +38,7 @@ export type Facts = {
 };
 
 export type Conversation = {
-  add(frame: Frame, seq: number): IndexedMessage[];
+  add(frame: FrameWithReading, seq: number): IndexedMessage[];
   /** Says how an HTTP exchange ended; call it after the exchange's frames. Gives the requests that this is the outcome of. */
   close(exchange: number, how: HttpClosing): ClosedRequest[];
   facts(): Facts;
@@ -56,7 +56,7 @@ export function createConversation(): Conversation {
     unanswered: 0,
   };
 
-  function add(frame: Frame, seq: number): IndexedMessage[] {
+  function add(frame: FrameWithReading, seq: number): IndexedMessage[] {
     const { at, http } = frame;
     const exchange = http?.exchange ?? null;
     return messagesOf(frame).map((message, n) => {
@@ -78,12 +78,24 @@ export function createConversation(): Conversation {
   return { add, close, facts: () => ({ ...facts, unanswered: correlator.unanswered() }) };
 }
 
+/**
+ * What was read of a payload when it came in, so that nobody reads it again. It is true of these very bytes alone: where
+ * redaction has put others in their place, positions and texts have changed, and they are read anew.
+ */
+type Reading = { payload: Buffer; messages?: readonly Message[]; sse?: SseFields };
+
+export type FrameWithReading = Frame & { reading?: Reading | undefined };
+
+function readingOf({ payload, reading }: Pick<FrameWithReading, 'payload' | 'reading'>): Reading | undefined {
+  return reading?.payload === payload ? reading : undefined;
+}
+
 /** The messages of one frame. stderr is free text, and framing and foreign bodies hold none. */
-export function messagesOf(frame: Frame): Message[] {
+export function messagesOf(frame: FrameWithReading): readonly Message[] {
   const { channel, part, truncated, http, redacted } = frame;
   if (channel === 'stderr' || !HOLDS_MESSAGES.has(part) || redacted?.includes(META_RULE)) return [];
   if (truncated) return [invalid('truncated')];
-  const messages = parseMessages(jsonOf(frame));
+  const messages = readingOf(frame)?.messages ?? parseMessages(jsonOf(frame));
   if (part === 'lsp-body') return messages.map((message) => withRemarks(message, ['lsp-framing']));
   return http === null || http.marks.length === 0
     ? messages
@@ -93,8 +105,13 @@ export function messagesOf(frame: Frame): Message[] {
 const HOLDS_MESSAGES: ReadonlySet<FramePart> = new Set<FramePart>(['line', 'lsp-body', 'body', 'event']);
 
 /** The bytes of a frame that its messages are read from: of an event its data, else all of it. */
-export function jsonOf({ channel, payload }: Pick<Frame, 'channel' | 'payload'>): Buffer {
-  return channel === 'sse' ? (readSse(payload).data ?? NO_BYTES) : payload;
+export function jsonOf(frame: Pick<FrameWithReading, 'channel' | 'payload' | 'reading'>): Buffer {
+  return frame.channel === 'sse' ? (sseFieldsOf(frame).data ?? NO_BYTES) : frame.payload;
+}
+
+/** The fields of a frame that is an event of a stream. */
+export function sseFieldsOf(frame: Pick<FrameWithReading, 'payload' | 'reading'>): SseFields {
+  return readingOf(frame)?.sse ?? readSse(frame.payload);
 }
 
 const NO_BYTES = Buffer.alloc(0);

@@ -20,8 +20,9 @@ import {
   mediaTypeOf,
 } from '../../protocol/http/headers.ts';
 import type { HttpSessions } from '../../protocol/http/sessions.ts';
+import type { FrameWithReading } from '../../protocol/message/conversation.ts';
 import { type Message, parseMessages } from '../../protocol/message/message.ts';
-import type { Frame, FramePart, HttpChannel, HttpMark } from '../../protocol/wire/frame.ts';
+import type { FramePart, HttpChannel, HttpMark } from '../../protocol/wire/frame.ts';
 import type {
   HttpEndEvent,
   HttpEvent,
@@ -203,7 +204,7 @@ export class OpenHttpExchange {
     if (part === 'body') this.#requests = messages;
     const session = this.assign(part === 'body' ? messages : null);
     if (row.requestBytes > 0)
-      this.#add(session, bodyFrame('request', row, body, part, { at, isComplete, mediaType }));
+      this.#add(session, bodyFrame('request', row, body, { part, messages, at, isComplete, mediaType }));
     session.touch(row);
   }
 
@@ -262,7 +263,7 @@ export class OpenHttpExchange {
     this.#add(session, eventFrame(row.number, block, fields, isReplayed));
   }
 
-  #add(session: PendingSession, frame: Frame): void {
+  #add(session: PendingSession, frame: FrameWithReading): void {
     session.add(frame, this.#unfinished[frame.channel as HttpChannel]?.finish() ?? false);
   }
 
@@ -272,10 +273,14 @@ export class OpenHttpExchange {
     const session = this.assign(null);
     if (response !== null && response.size > 0) {
       const body = response.collect(contentCodingOf(row.responseHeaders));
-      const part = partOfResponse(row.status ?? 0, this.#requests, () => parseMessages(body.payload));
+      let messages: readonly Message[] | undefined;
+      const part = partOfResponse(row.status ?? 0, this.#requests, () => {
+        messages = parseMessages(body.payload);
+        return messages;
+      });
       const { isComplete, at } = event;
       const mediaType = mediaTypeOf(row.responseHeaders);
-      this.#add(session, bodyFrame('response', row, body, part, { at, isComplete, mediaType }));
+      this.#add(session, bodyFrame('response', row, body, { part, messages, at, isComplete, mediaType }));
     }
     addEnd(row, event, session.lastSeq());
     session.touch(row);
@@ -287,21 +292,28 @@ function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query);
 }
 
-type BodyFacts = { at: number; isComplete: boolean; mediaType: string };
+type BodyFacts = {
+  part: FramePart;
+  /** Where they were read already. */
+  messages: readonly Message[] | undefined;
+  at: number;
+  isComplete: boolean;
+  mediaType: string;
+};
 
 function bodyFrame(
   channel: 'request' | 'response',
   row: HttpExchange,
   { payload, size, truncated, sha256, isDecoded, original }: CollectedBody,
-  part: FramePart,
-  { at, isComplete, mediaType }: BodyFacts,
-): Frame {
+  { part, messages, at, isComplete, mediaType }: BodyFacts,
+): FrameWithReading {
   const marks: HttpMark[] = [];
   if (!isDecoded) marks.push('undecoded');
   if (part === 'body' && mediaType !== JSON_TYPE) marks.push('wrong-type');
   if (!isComplete) marks.push('incomplete');
   const http = { exchange: row.number, marks, original, sha256 };
-  return { channel, at, payload, lineEnd: '', size, truncated, part, http };
+  const reading = messages && { payload, messages };
+  return { channel, at, payload, lineEnd: '', size, truncated, part, http, reading };
 }
 
 /** `fields` null: the block could not be read. */
@@ -310,12 +322,13 @@ function eventFrame(
   { at, payload, size, truncated, isComplete, isDecoded, original, sha256 }: StreamBlock,
   fields: SseFields | null,
   isReplayed: boolean,
-): Frame {
+): FrameWithReading {
   const marks: HttpMark[] = [];
   if (!isDecoded) marks.push('undecoded');
   if (!isComplete) marks.push('incomplete');
   if (isReplayed) marks.push('replayed');
   const part = fields === null || isMessageEvent(fields) ? 'event' : 'block';
   const http = { exchange, marks, original, sha256 };
-  return { channel: 'sse', at, payload, lineEnd: '', size, truncated, part, http };
+  const reading = fields === null ? undefined : { payload, sse: fields };
+  return { channel: 'sse', at, payload, lineEnd: '', size, truncated, part, http, reading };
 }

@@ -4,15 +4,19 @@
  */
 
 import { TapedeckError } from '../../errors.ts';
-import { createConversation, type Facts, type IndexedMessage } from '../../protocol/message/conversation.ts';
-import type { Frame } from '../../protocol/wire/frame.ts';
+import {
+  createConversation,
+  type Facts,
+  type FrameWithReading,
+  type IndexedMessage,
+} from '../../protocol/message/conversation.ts';
 import { pause, type Store } from '../file/open.ts';
 import { prepareFramesAfter } from '../read/frames.ts';
 import { type ClosedExchange, closedExchanges } from '../read/http.ts';
 
 export type Indexer = {
   /** Frames that were stored just now: while they are at hand they need not be read back. Kept until they are indexed. */
-  remember(frames: readonly Frame[], firstSeq: number): void;
+  remember(frames: readonly FrameWithReading[], firstSeq: number): void;
   /** Says how an HTTP exchange ended, if not with answers. Exchanges come in the order in which they ended. */
   close(closed: ClosedExchange): void;
   /** Whether an error left it with more than is stored: it cannot go on, and must be restarted. */
@@ -38,7 +42,7 @@ export function createIndexer(store: Store, session: number): Indexer {
   const closed: ClosedExchange[] = [];
   /** How many of them are concluded. */
   let concluded = 0;
-  let recent: { frames: readonly Frame[]; firstSeq: number } = { frames: [], firstSeq: 1 };
+  let recent: { frames: readonly FrameWithReading[]; firstSeq: number } = { frames: [], firstSeq: 1 };
 
   function nextFrames(after: number): readonly NumberedFrame[] {
     const from = after + 1 - recent.firstSeq;
@@ -94,7 +98,7 @@ export function createIndexer(store: Store, session: number): Indexer {
   };
 }
 
-type NumberedFrame = Frame & { seq: number };
+type NumberedFrame = FrameWithReading & { seq: number };
 
 /** So long a rebuild may keep recorders waiting for the store; then it leaves them half as much time. */
 const SLICE_MS = 50;

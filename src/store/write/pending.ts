@@ -4,6 +4,7 @@
  */
 
 import type { HttpExchange } from '../../protocol/http/exchange.ts';
+import type { FrameWithReading } from '../../protocol/message/conversation.ts';
 import type { Channel, Frame } from '../../protocol/wire/frame.ts';
 import type { Basis, Loss, SessionEnd, Transport } from '../file/columns.ts';
 
@@ -39,7 +40,7 @@ export type PendingSession = {
   /** Everything that was lost so far, stored or not. */
   readonly loss: Readonly<Loss>;
   /** Frames that wait, the oldest first. */
-  frames(): readonly Frame[];
+  frames(): readonly FrameWithReading[];
   /** The number in the session of the first of them; the others follow it. */
   firstSeq(): number;
   /** The number of the newest frame; 0 before the first. */
@@ -50,7 +51,7 @@ export type PendingSession = {
   httpExchanges(): ReadonlySet<HttpExchange>;
 
   /** `isBegun`: its beginning is stored as unfinished. */
-  add(frame: Frame, isBegun: boolean): void;
+  add(frame: FrameWithReading, isBegun: boolean): void;
   /** Applies `redact` to each frame once. */
   redact(redact: (frame: Frame) => Frame): void;
   /** Counts frames and bytes that will never be stored. */
@@ -83,7 +84,7 @@ export function createPendingSession(options: PendingOptions): PendingSession {
   const state: SessionState = { basis, transport, serverPid, end };
   const loss: Loss = { frames: 0, bytes: 0, ...options.loss };
   const httpExchanges = new Set<HttpExchange>();
-  let frames: Frame[] = [];
+  let frames: FrameWithReading[] = [];
   let begun: Frame[] = [];
   let firstSeq = storedFrames + 1;
   let redacted = 0;

@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import { TapedeckError } from '../../errors.ts';
 import type { HttpExchange } from '../../protocol/http/exchange.ts';
+import { type FrameWithReading, sseFieldsOf } from '../../protocol/message/conversation.ts';
 import type { Redactor } from '../../protocol/redact/redactor.ts';
 import type { Channel, Frame } from '../../protocol/wire/frame.ts';
-import { readSse } from '../../protocol/wire/sse.ts';
 import { flagsOf, PART_BYTES, type SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import type { PendingSession, SessionKey, UnfinishedPiece } from './pending.ts';
@@ -142,7 +142,7 @@ const SSE_FIELDS_WITHIN_BYTES = 1024 * 1024;
 
 /** What of a frame has a table of its own: the rest of a large payload, its original, its redaction, its SSE fields. */
 type FrameDetails = {
-  insert(session: number, seq: number, frame: Frame): void;
+  insert(session: number, seq: number, frame: FrameWithReading): void;
   remove(session: number, seq: number): void;
 };
 
@@ -159,14 +159,15 @@ export function prepareFrameDetails(store: Store): FrameDetails {
   );
 
   return {
-    insert(session, seq, { payload, channel, http, redacted }) {
+    insert(session, seq, frame) {
+      const { payload, channel, http, redacted } = frame;
       for (let part = 1; part * PART_BYTES < payload.length; part += 1) {
         insertPart.run(session, seq, part, payload.subarray(part * PART_BYTES, (part + 1) * PART_BYTES));
       }
       if (redacted !== undefined) insertRules.run(session, seq, redacted.join(' '));
       if (http !== null && http.original !== null) insertEdit.run(session, seq, http.original);
       if (channel === 'sse' && payload.length <= SSE_FIELDS_WITHIN_BYTES) {
-        const { event, id, retry } = readSse(payload);
+        const { event, id, retry } = sseFieldsOf(frame);
         if (event !== null || id !== null || retry !== null) insertEvent.run(session, seq, event, id, retry);
       }
     },

@@ -180,6 +180,31 @@ test('however bodies and events are cut into pieces, no file has a secret', asyn
   );
 });
 
+test('what is indexed of a redacted body or event is read from what is stored', async () => {
+  const recording = startRecording();
+  const { text = '' } = FAKE_SECRETS.find(({ rule }) => rule === 'github-token') ?? {};
+  const params = { uri: `file:///${text}` };
+  recording.feed(
+    ...asked(1, { body: rpc({ id: 1, method: 'resources/read', params }) }),
+    ...answered(1, {
+      headers: EVENT_STREAM,
+      body: `id: ${text}\ndata: ${rpc({ id: 2, method: 'resources/read', params })}\n\n`,
+    }),
+    ended(1),
+  );
+  await recording.close();
+  const shown = recording.all<{ seen: string }>(
+    'SELECT target AS seen FROM message UNION ALL SELECT id FROM sse_event',
+  );
+  expect(shown.map(({ seen }) => seen.replaceAll(DIGITS, '…'))).toEqual([
+    'file:///[redacted:github-token:…]',
+    'file:///[redacted:github-token:…]',
+    '[redacted:github-token:…]',
+  ]);
+  recording.store.close();
+  expect(storeHolds(recording.db, text)).toBe(false);
+});
+
 test('what OAuth passes is stored without its secrets', async () => {
   const recording = startRecording();
   recording.feed(
