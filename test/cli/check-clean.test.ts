@@ -9,7 +9,7 @@ import { CreateMessageRequestSchema, ListRootsRequestSchema } from '@modelcontex
 import { expect, test } from 'vitest';
 import { recordUrl } from '../support/http-record.ts';
 import { EVERYTHING, startDualEra, startEverything } from '../support/servers.ts';
-import { BIN, tapedeck, tempStore, until } from '../support/tapedeck.ts';
+import { BIN, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
 /** Everything that a client of 1.x can do with the official server, without a mistake. */
 async function converse(transport: Transport): Promise<void> {
@@ -47,20 +47,20 @@ async function converse(transport: Transport): Promise<void> {
 }
 
 async function expectClean(db: string, sessions = 1): Promise<void> {
-  const { stdout } = await tapedeck(['list', '--json', '--db', db]).ended;
+  const { stdout } = await tapedeckInProcess(['list', '--json', '--db', db]);
   const ids = stdout
     .toString()
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line).session as string);
   expect(ids).toHaveLength(sessions);
-  const checked = await tapedeck(['check', ...ids, '--severity', 'note', '--json', '--db', db]).ended;
+  const checked = await tapedeckInProcess(['check', ...ids, '--severity', 'note', '--json', '--db', db]);
   expect(checked.stdout.toString()).toBe('');
   expect(checked).toMatchObject({ code: 0, stderr: '' });
 }
 
 async function ended(db: string): Promise<boolean> {
-  const { stdout } = await tapedeck(['list', '--json', '--db', db]).ended;
+  const { stdout } = await tapedeckInProcess(['list', '--json', '--db', db]);
   return stdout
     .toString()
     .trim()

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { BIN, ROOT, start, tapedeck, tempFolder } from '../support/tapedeck.ts';
+import { BIN, ROOT, start, tapedeckInProcess, tempFolder } from '../support/tapedeck.ts';
 
 /** A folder with `tapedeck` in it, as an installation would have it, and a store with a named session. */
 async function install() {
@@ -11,7 +11,7 @@ async function install() {
   chmodSync(join(folder, 'tapedeck'), 0o755);
   const env = { PATH: `${folder}${delimiter}${process.env['PATH']}`, TAPEDECK_DB: join(folder, 'r.db') };
   const recording = join(ROOT, 'recordings/everything-stdio.ndjson');
-  await tapedeck(['import', recording, '--name', 'staging'], { env }).ended;
+  await tapedeckInProcess(['import', recording, '--name', 'staging'], { env });
   return { folder, env };
 }
 
@@ -76,22 +76,24 @@ test.runIf(spawnSync('zsh', ['--version']).status === 0)('zsh takes the script',
 });
 
 test('its help has examples that write a script', async () => {
-  const { code, stdout } = await tapedeck(['completion', '--help']).ended;
+  const { code, stdout } = await tapedeckInProcess(['completion', '--help']);
   expect(code).toBe(0);
   const examples = [...stdout.toString().matchAll(/^ {2}tapedeck (.*?) >/gm)].map(([, words = '']) => words);
   expect(examples).toEqual(['completion bash', 'completion zsh', 'completion fish']);
   for (const example of examples) {
-    const script = await tapedeck(example.split(' ')).ended;
+    const script = await tapedeckInProcess(example.split(' '));
     expect(script.stdout.toString()).toContain('--get-yargs-completions');
   }
 });
 
 test('a shell that is not known, and a store that is not there, are no trouble', async () => {
-  expect(await tapedeck(['completion', 'csh']).ended).toMatchObject({
+  expect(await tapedeckInProcess(['completion', 'csh'])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('bash, zsh, fish'),
   });
   const env = { TAPEDECK_DB: join(tempFolder(), 'none.db') };
-  const { code, stdout } = await tapedeck(['--get-yargs-completions', 'tapedeck', 'show', ''], { env }).ended;
+  const { code, stdout } = await tapedeckInProcess(['--get-yargs-completions', 'tapedeck', 'show', ''], {
+    env,
+  });
   expect([code, stdout.toString().includes('--json')]).toEqual([0, true]);
 });

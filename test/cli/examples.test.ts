@@ -1,5 +1,4 @@
 /** Every example of every `--help` is run, in a folder that has what the examples name. */
-import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -7,7 +6,7 @@ import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Argv, CommandModule } from 'yargs';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { BIN, fixture, ROOT, start, tapedeck, tempFolder, until } from '../support/tapedeck.ts';
+import { BIN, fixture, ROOT, start, tapedeckInProcess, tempFolder, until } from '../support/tapedeck.ts';
 
 /** The command lines of the examples, as they stand in the help, with `tapedeck` for `$0`. */
 async function examplesOf(load: () => Promise<unknown>): Promise<string[]> {
@@ -42,7 +41,7 @@ function environmentOf(folder: string): Record<string, string> {
 }
 
 /** Sessions and files of the names that examples use, clients' configs, and programs that stand for servers. */
-function prepare(folder: string): void {
+async function prepare(folder: string): Promise<void> {
   const env = environmentOf(folder);
   for (const name of ['bin', 'test', '.cursor']) mkdirSync(join(folder, name));
   cpSync(RECORDINGS, join(folder, 'recordings'), { recursive: true });
@@ -76,9 +75,7 @@ function prepare(folder: string): void {
   const http = join(RECORDINGS, 'everything-http.ndjson');
   for (const name of ['demo', 'staging', 'monday', 'tuesday', 'http']) {
     const file = name === 'http' ? http : recording;
-    execFileSync(process.execPath, [BIN, 'import', file, '--name', name], {
-      env: { ...process.env, ...env },
-    });
+    await tapedeckInProcess(['import', file, '--name', name], { env });
   }
   const store = new Database(env['TAPEDECK_DB'] ?? '');
   store.prepare("UPDATE session SET id = '4f2a00000001' WHERE name = 'monday'").run();
@@ -86,9 +83,9 @@ function prepare(folder: string): void {
 }
 
 let template = '';
-beforeAll(() => {
+beforeAll(async () => {
   template = mkdtempSync(join(tmpdir(), 'tapedeck-examples-'));
-  prepare(template);
+  await prepare(template);
 });
 afterAll(() => rmSync(template, { recursive: true, force: true }));
 
@@ -107,7 +104,7 @@ test.each(EXAMPLES)('%s', async (example) => {
   cpSync(template, folder, { recursive: true });
   const env = environmentOf(folder);
   if (example.includes('--wrapped') || example.includes('unwrap'))
-    await tapedeck(['wrap', 'all'], { env, cwd: folder }).ended;
+    await tapedeckInProcess(['wrap', 'all'], { env, cwd: folder });
   const run = start('sh', ['-c', `exec ${local(example)}`], { env, cwd: folder });
   if (RUNS_ON.test(example)) {
     let hasEnded = false;

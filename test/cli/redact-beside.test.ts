@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
 import { openMaskings } from '../../src/store/keep/masking.ts';
 import { FAKE_SECRETS, storeHolds } from '../support/secrets.ts';
-import { latestSession, record, tapedeck, tempStore, until } from '../support/tapedeck.ts';
+import { latestSession, record, tapedeck, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
 const CALLS = 20_000;
 const { text: SECRET } = FAKE_SECRETS.find(({ rule }) => rule === 'github-token') ?? { text: '' };
@@ -69,12 +69,12 @@ test('a redaction that was killed is told of, and finished by the next one', {
   const db = await longStore();
   const { session: id } = await latestSession(db);
   await redactHalf(db);
-  const { stderr, code } = await tapedeck(['list', '--db', db]).ended;
+  const { stderr, code } = await tapedeckInProcess(['list', '--db', db]);
   expect([code, stderr]).toEqual([
     0,
     `tapedeck: the redaction of session ${id} was interrupted: it may hold secrets still. Finish it: tapedeck redact ${id}\n`,
   ]);
-  const again = await tapedeck(['redact', id, '--db', db]).ended;
+  const again = await tapedeckInProcess(['redact', id, '--db', db]);
   expect([again.code, again.stdout.toString(), again.stderr]).toEqual([
     0,
     'nothing to mask\n',
@@ -82,13 +82,13 @@ test('a redaction that was killed is told of, and finished by the next one', {
   ]);
   expect(storeHolds(db, SECRET)).toBe(false);
   expect(await latestSession(db)).toMatchObject({ exchanges: CALLS + 1, unanswered: 0 });
-  expect((await tapedeck(['list', '--db', db]).ended).stderr).toBe('');
+  expect((await tapedeckInProcess(['list', '--db', db])).stderr).toBe('');
 });
 
 test('prune finishes it too, with the rules that it was begun with', { timeout: 120_000 }, async () => {
   const db = await longStore();
   await redactHalf(db);
-  const { code, stderr } = await tapedeck(['prune', '--older-than', '1000000d', '--db', db]).ended;
+  const { code, stderr } = await tapedeckInProcess(['prune', '--older-than', '1000000d', '--db', db]);
   expect([code, stderr]).toEqual([
     0,
     expect.stringMatching(

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import type { Log } from 'sarif';
 import { expect, test } from 'vitest';
 import { validateXML } from 'xmllint-wasm';
-import { fixture, ROOT, tapedeck, tempFolder } from '../support/tapedeck.ts';
+import { fixture, ROOT, tapedeckInProcess, tempFolder } from '../support/tapedeck.ts';
 
 const require = createRequire(import.meta.url);
 const STDIO = join(ROOT, 'recordings/everything-stdio.ndjson');
@@ -51,17 +51,24 @@ function recordingOf(said: readonly Said[], name = 'hostile.ndjson'): string {
 async function checked(...recordings: string[]) {
   const folder = tempFolder();
   const [sarif, junit] = [join(folder, 'check.sarif'), join(folder, 'check.xml')];
-  const { code, stderr } = await tapedeck(['check', ...recordings, '--sarif', sarif, '--junit', junit]).ended;
+  const { code, stderr } = await tapedeckInProcess([
+    'check',
+    ...recordings,
+    '--sarif',
+    sarif,
+    '--junit',
+    junit,
+  ]);
 
   return { code, stderr, sarif: readFileSync(sarif, 'utf8'), junit: readFileSync(junit, 'utf8') };
 }
 
 async function verified(recording: string, ...options: string[]): Promise<string> {
   const junit = join(tempFolder(), 'verify.xml');
-  const { stderr } = await tapedeck([
+  const { stderr } = await tapedeckInProcess([
     ...['verify', recording, '--junit', junit, ...options],
     ...['--', process.execPath, OLD, '2'],
-  ]).ended;
+  ]);
   expect(stderr).toBe('');
   return readFileSync(junit, 'utf8');
 }

@@ -5,7 +5,7 @@ import { widthOf } from '../../src/inspect/view/text.ts';
 import { readBody, startServer } from '../support/http.ts';
 import { recordUrl } from '../support/http-record.ts';
 import { send } from '../support/send.ts';
-import { latestSession, record, tapedeck, tempStore, until } from '../support/tapedeck.ts';
+import { latestSession, record, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
 const SESSION = { 'Mcp-Session-Id': 'the-session' };
 const INITIALIZE = {
@@ -47,16 +47,16 @@ function streamHead(response: ServerResponse): void {
 }
 
 async function show(db: string, options: readonly string[] = [], columns = 160): Promise<string> {
-  const { code, stdout, stderr } = await tapedeck(['show', '--db', db, ...options], {
+  const { code, stdout, stderr } = await tapedeckInProcess(['show', '--db', db, ...options], {
     env: { COLUMNS: String(columns) },
-  }).ended;
+  });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return stdout.toString();
 }
 
 /** Waits until `show` says something: the recorder stores what passes a little later. */
 async function untilShown(db: string, expected: RegExp, options: readonly string[] = []): Promise<void> {
-  const shown = async () => (await tapedeck(['show', '--db', db, ...options]).ended).stdout.toString();
+  const shown = async () => (await tapedeckInProcess(['show', '--db', db, ...options])).stdout.toString();
   await until(`show tells ${expected}`, async () => expected.test(await shown()));
 }
 
@@ -336,7 +336,7 @@ test('show --json gives the data of an event whole, however large', async () => 
   const { url, stop } = await recordUrl(`${upstream}/mcp`, { db });
   await (await send(url, { body: { id: 5, method: 'tools/call', params: { name: 'much' } } })).ended;
   await stop();
-  const { stdout } = await tapedeck(['show', '--json', '--db', db]).ended;
+  const { stdout } = await tapedeckInProcess(['show', '--json', '--db', db]);
   const [, line = ''] = stdout.toString().split('\n');
   expect(JSON.parse(JSON.parse(line).sse.data).result.content[0].text === text).toBe(true);
 });
@@ -387,14 +387,14 @@ test('list shows sessions by HTTP with their URL, how many exchanges they had an
   const db = tempStore();
   const target = await recordSession(db);
   const options = { env: { COLUMNS: '200' } };
-  const first = (await tapedeck(['list', '--db', db], options).ended).stdout.toString();
+  const first = (await tapedeckInProcess(['list', '--db', db], options)).stdout.toString();
   expect(first).toMatch(/ HTTP {2}EXCHANGES /);
   expect(first).toMatch(new RegExp(`${target} .* tester 9 +small 1 +4 +2 +0 +0 +0 +DELETE\n`));
   const { child, ended } = record(db, ['cat.js']);
   child.stdin.end();
   await ended;
   expect(first).not.toMatch(/exit/);
-  const both = (await tapedeck(['list', '--db', db], options).ended).stdout.toString();
+  const both = (await tapedeckInProcess(['list', '--db', db], options)).stdout.toString();
   expect(both).toMatch(/ exit 0\n[\s\S]* DELETE\n/);
 });
 

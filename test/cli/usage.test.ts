@@ -15,7 +15,7 @@ test.each(COMMANDS)('%s --help has a description, its options and examples', asy
 test('--help lists every command, --version says which this is', async () => {
   const { stdout } = await tapedeckInProcess(['--help']);
   for (const command of COMMANDS) expect(stdout.toString()).toContain(`tapedeck ${command}`);
-  const { stdout: version } = await tapedeck(['--version']).ended;
+  const { stdout: version } = await tapedeckInProcess(['--version']);
   expect(version.toString()).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
@@ -83,7 +83,7 @@ test('the store is named by --db, else by TAPEDECK_DB', async () => {
   await tapedeck(['record', '--', process.execPath, '-e', ''], { env }).ended;
   await tapedeck(['record', '--db', byOption, '--', process.execPath, '-e', ''], { env }).ended;
   expect([existsSync(byOption), existsSync(byEnvironment)]).toEqual([true, true]);
-  const { stdout } = await tapedeck(['list', '--json'], { env }).ended;
+  const { stdout } = await tapedeckInProcess(['list', '--json'], { env });
   expect(stdout.toString().split('\n')).toHaveLength(2);
 });
 
@@ -93,7 +93,7 @@ test.each([':memory:', 'spaced ', 'file:x?mode=memory', 'd é/ü.db'])(
     const cwd = tempFolder();
     await tapedeck(['record', '--db', name, '--', process.execPath, '-e', ''], { cwd }).ended;
     expect(statSync(join(cwd, name.trim())).mode & 0o777).toBe(0o600);
-    const { stdout } = await tapedeck(['list', '--db', name, '--json'], { cwd }).ended;
+    const { stdout } = await tapedeckInProcess(['list', '--db', name, '--json'], { cwd });
     expect(stdout.toString().split('\n')).toHaveLength(2);
   },
 );
@@ -102,7 +102,7 @@ test('the store is else in the platform’s data folder', async () => {
   const home = tempFolder();
   const env = { HOME: home, XDG_DATA_HOME: join(home, 'data'), LOCALAPPDATA: home, TAPEDECK_DB: '' };
   await tapedeck(['record', '--', process.execPath, '-e', ''], { env }).ended;
-  const { stdout } = await tapedeck(['list', '--json'], { env }).ended;
+  const { stdout } = await tapedeckInProcess(['list', '--json'], { env });
   expect(stdout.toString().split('\n')).toHaveLength(2);
   if (process.platform === 'linux')
     expect(existsSync(join(home, 'data', 'tapedeck', 'recordings.db'))).toBe(true);

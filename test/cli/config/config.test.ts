@@ -13,6 +13,7 @@ import {
   ROOT,
   showFrames,
   tapedeck,
+  tapedeckInProcess,
   tempFolder,
   tempStore,
   until,
@@ -40,7 +41,7 @@ async function configOf(
   { cwd, env }: Place,
   args: readonly string[] = [],
 ): Promise<Record<string, unknown[]>> {
-  const { code, stdout, stderr } = await tapedeck(['config', '--json', ...args], { cwd, env }).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['config', '--json', ...args], { cwd, env });
   if (code !== 0) throw new Error(stderr);
   const rows = stdout.toString().split('\n').slice(0, -1);
   const settings = rows.map((row) => JSON.parse(row) as { key: string; value: string; from: string });
@@ -48,7 +49,7 @@ async function configOf(
 }
 
 async function refusal({ cwd, env }: Place, args: readonly string[] = ['list']): Promise<string> {
-  const { code, stdout, stderr } = await tapedeck(args, { cwd, env }).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(args, { cwd, env });
   expect([code, stdout.toString()]).toEqual([2, '']);
   expect(stderr.split('\n')).toHaveLength(2);
   return stderr;
@@ -85,13 +86,13 @@ test('the store: command line before environment before file', async () => {
     [inEnvironment, 'in-environment'],
     [given, 'given'],
   ] as const) {
-    const args = ['record', '--name', name, '--db', file, '--', process.execPath, fixture('exit.js'), '0'];
-    await tapedeck(args, { env: at.env }).ended;
+    const args = ['import', join(ROOT, 'recordings/everything-stdio.ndjson'), '--name', name, '--db', file];
+    await tapedeckInProcess(args, { env: at.env });
   }
   writeFileSync(at.own, JSON.stringify({ db: inFile }));
   const env = { ...at.env, TAPEDECK_DB: inEnvironment };
   const shown = async (args: string[], options: object) =>
-    JSON.parse((await tapedeck(args, { cwd: at.cwd, ...options }).ended).stdout.toString()).name;
+    JSON.parse((await tapedeckInProcess(args, { cwd: at.cwd, ...options })).stdout.toString()).name;
   expect(await shown(['list', '--json'], { env: at.env })).toBe('in-file');
   expect(await shown(['list', '--json'], { env })).toBe('in-environment');
   expect(await shown(['list', '--json', '--db', given], { env })).toBe('given');
@@ -123,7 +124,7 @@ test('prune deletes what it is told on its own command line, and nothing else', 
   store.close();
   writeFileSync(at.own, JSON.stringify({ db, retention: { maxSessions: 1 } }));
   expect(await refusal(at, ['prune'])).toMatch(/Expected what to delete/);
-  await tapedeck(['prune', '--max-sessions', '2'], at).ended;
+  await tapedeckInProcess(['prune', '--max-sessions', '2'], at);
   expect((await listSessions(db)).map(({ name }) => name)).toEqual([2, 1].map(wordOf));
 });
 
@@ -165,11 +166,11 @@ test('scan and redact look for what a project’s rules name too', async () => {
   const run = tapedeck(['record', '--db', db, ...server], at);
   run.child.stdin.end('see TCK-77\n');
   await run.ended;
-  expect((await tapedeck(['scan', '--db', db], at).ended).code).toBe(0);
+  expect((await tapedeckInProcess(['scan', '--db', db], at)).code).toBe(0);
   writeFileSync(at.project, JSON.stringify(RULE));
-  expect((await tapedeck(['scan', '--db', db], at).ended).code).toBe(1);
-  expect((await tapedeck(['redact', 'latest', '--db', db], at).ended).code).toBe(0);
-  expect((await tapedeck(['scan', '--db', db], at).ended).code).toBe(0);
+  expect((await tapedeckInProcess(['scan', '--db', db], at)).code).toBe(1);
+  expect((await tapedeckInProcess(['redact', 'latest', '--db', db], at)).code).toBe(0);
+  expect((await tapedeckInProcess(['scan', '--db', db], at)).code).toBe(0);
 });
 
 test('ignored paths of a project count for replay alone', async () => {
@@ -271,7 +272,7 @@ test('every key is an option of its commands', async () => {
   const helps = new Map<string, string>();
   for (const [name, { option, commands }] of Object.entries(KEYS)) {
     for (const command of commands ?? ['list', 'export', 'prune']) {
-      const help = helps.get(command) ?? (await tapedeck([command, '--help']).ended).stdout.toString();
+      const help = helps.get(command) ?? (await tapedeckInProcess([command, '--help'])).stdout.toString();
       helps.set(command, help);
       expect(help, `${name} in ${command}`).toContain(`--${option} `);
     }

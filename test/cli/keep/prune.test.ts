@@ -13,6 +13,7 @@ import {
   showFrames,
   start,
   tapedeck,
+  tapedeckInProcess,
   tempFolder,
   tempStore,
   until,
@@ -49,14 +50,14 @@ test('the dry run tells what goes and changes nothing; then exactly that goes, f
   const db = plant(6, 150);
   const limits = ['prune', '--older-than', '150m', '--db', db];
   const before = readFileSync(db);
-  const dry = await tapedeck([...limits, '--dry-run', '--json']).ended;
+  const dry = await tapedeckInProcess([...limits, '--dry-run', '--json']);
   const planned = dry.stdout.toString().split('\n').slice(0, -1);
   expect(planned.map((line) => JSON.parse(line))).toMatchObject(
     [0, 1, 2].map((i) => ({ session: wordOf(i), reason: 'age' })),
   );
   expect(readFileSync(db).equals(before)).toBe(true);
 
-  const { code, stdout, stderr } = await tapedeck([...limits, '--json']).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess([...limits, '--json']);
   expect([code, stderr]).toEqual([0, '']);
   const done = stdout.toString().split('\n').slice(0, -1);
   expect(done.slice(0, -1)).toEqual(planned);
@@ -75,10 +76,10 @@ test('the index of texts has nothing of what is gone, and finds what stays', asy
     await run.ended;
   }
   const search = async (text: string) =>
-    (await tapedeck(['search', text, '--db', db]).ended).stdout.toString().includes('Nothing was found.');
+    (await tapedeckInProcess(['search', text, '--db', db])).stdout.toString().includes('Nothing was found.');
   expect(await search('zqjwv')).toBe(false);
   expect(indexHolds(db, 'zqj')).toBe(true);
-  expect((await tapedeck(['prune', 'zqjwv', '--db', db]).ended).stderr).toBe('');
+  expect((await tapedeckInProcess(['prune', 'zqjwv', '--db', db])).stderr).toBe('');
   for (const three of ['zqj', 'qjw', 'jwv']) expect(indexHolds(db, three), three).toBe(false);
   expect(indexHolds(db, 'ays')).toBe(true);
   expect(await search('stays')).toBe(false);
@@ -98,7 +99,7 @@ test('a filter chooses what goes, another what stays, with limits and without', 
     await run.ended;
   }
   const prune = async (...args: string[]) => {
-    const { code, stdout, stderr } = await tapedeck(['prune', '--db', db, '--json', ...args]).ended;
+    const { code, stdout, stderr } = await tapedeckInProcess(['prune', '--db', db, '--json', ...args]);
     const lines = stdout.toString().split('\n').slice(0, -1);
     const gone = lines.map((line) => JSON.parse(line)).filter(({ session }) => session !== undefined);
     return { code, stderr, gone: gone.map(({ name, reason }) => `${name} ${reason}`) };
@@ -121,7 +122,7 @@ test('a filter chooses what goes, another what stays, with limits and without', 
 
 test('people get a table of what goes and why, and what was given back', async () => {
   const db = plant(3, 20);
-  const { stdout } = await tapedeck(['prune', '--max-sessions', '2', '--db', db]).ended;
+  const { stdout } = await tapedeckInProcess(['prune', '--max-sessions', '2', '--db', db]);
   expect(stdout.toString()).toMatch(
     /^SESSION +NAME +STARTED +LAST +SIZE +ERRORS +WHY\nPLANT0END +PLANT0END .* 2 h 0 min ago +~[\d.]+ kB +0 +too many\n1 session deleted, [\d.]+ kB given back: the store takes [\d.]+ kB\.\n$/,
   );
@@ -130,7 +131,7 @@ test('people get a table of what goes and why, and what was given back', async (
 test('a limit on the size is kept by the file', async () => {
   const db = plant(10, 150);
   const limit = Math.round(statSync(db).size / 2);
-  const { code } = await tapedeck(['prune', '--max-size', String(limit), '--db', db]).ended;
+  const { code } = await tapedeckInProcess(['prune', '--max-size', String(limit), '--db', db]);
   expect(code).toBe(0);
   expect(statSync(db).size).toBeLessThanOrEqual(limit);
   expect(statSync(db).size).toBeGreaterThan(limit * 0.6);
@@ -140,7 +141,7 @@ test('a limit on the size is kept by the file', async () => {
 
 test('without a limit or a session it refuses and explains', async () => {
   const db = plant(1, 5);
-  const { code, stderr } = await tapedeck(['prune', '--db', db]).ended;
+  const { code, stderr } = await tapedeckInProcess(['prune', '--db', db]);
   expect(code).toBe(2);
   expect(stderr).toMatch(/^tapedeck: Expected what to delete: a limit or sessions\. Examples: .*\n$/);
   expect(await idsOf(db)).toEqual([wordOf(0)]);
@@ -155,14 +156,14 @@ test.each([
   [['nobody'], /No session has the id or name `nobody`/],
 ])('prune %j is refused', async (args, message) => {
   const db = plant(1, 5);
-  const { code, stderr } = await tapedeck(['prune', ...args, '--db', db]).ended;
+  const { code, stderr } = await tapedeckInProcess(['prune', ...args, '--db', db]);
   expect(code).toBe(2);
   expect(stderr).toMatch(message);
 });
 
 test('a store that is not there is not made', async () => {
   const db = tempStore();
-  const { code, stderr } = await tapedeck(['prune', '--max-sessions', '1', '--db', db]).ended;
+  const { code, stderr } = await tapedeckInProcess(['prune', '--max-sessions', '1', '--db', db]);
   expect([code, stderr]).toEqual([2, expect.stringMatching(/There is no store at/)]);
   expect(() => statSync(db)).toThrow();
 });
@@ -172,9 +173,9 @@ test('an open session stays, by name and by limit, and loses nothing', async () 
   const run = record(db, ['cat.js'], ['--name', 'live']);
   run.child.stdin.write(LINE);
   await until('it is stored', async () => (await latestSession(db)).frames === 2);
-  const named = await tapedeck(['prune', 'live', '--db', db]).ended;
+  const named = await tapedeckInProcess(['prune', 'live', '--db', db]);
   expect([named.code, named.stderr]).toEqual([2, expect.stringMatching(/is being recorded/)]);
-  const { code } = await tapedeck(['prune', '--max-sessions', '0', '--db', db]).ended;
+  const { code } = await tapedeckInProcess(['prune', '--max-sessions', '0', '--db', db]);
   expect(code).toBe(0);
   run.child.stdin.end(LINE);
   expect(await run.ended).toMatchObject({ code: 0, stderr: '' });
@@ -196,7 +197,7 @@ test('an imported session counts as new, however old its recording is', async ()
     ['import', file, '--name', 'imported'],
     ['prune', '--older-than', '1d'],
   ])
-    expect(await tapedeck([...args, '--db', db]).ended).toMatchObject({ code: 0 });
+    expect(await tapedeckInProcess([...args, '--db', db])).toMatchObject({ code: 0 });
   expect(await listSessions(db)).toMatchObject([{ name: 'imported', frames: 2 }]);
 });
 
@@ -214,7 +215,7 @@ test('killed with -9 in the midst it leaves a sound store, and the next one fini
     const run = record(db, ['cat.js']);
     run.child.stdin.end(LINE);
     await run.ended;
-    const { code } = await tapedeck(['prune', '--max-sessions', '2', '--db', db]).ended;
+    const { code } = await tapedeckInProcess(['prune', '--max-sessions', '2', '--db', db]);
     expect(code).toBe(0);
     expect(await showFrames(db)).toHaveLength(2);
     expect(

@@ -5,7 +5,16 @@ import { startServer } from '../../support/http.ts';
 import { recordUrl } from '../../support/http-record.ts';
 import { FAKE_SECRETS, indexHolds, storeHolds } from '../../support/secrets.ts';
 import { send } from '../../support/send.ts';
-import { latestSession, record, showFrames, tapedeck, tempStore, until } from '../../support/tapedeck.ts';
+import {
+  latestSession,
+  record,
+  showFrames,
+  storeOfFile,
+  tapedeck,
+  tapedeckInProcess,
+  tempStore,
+  until,
+} from '../../support/tapedeck.ts';
 
 function call(text: string, id: number): string {
   return `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'echo', arguments: { text } } })}\n`;
@@ -21,14 +30,22 @@ async function recordLines(db: string, options: readonly string[] = ['--no-redac
   await run.ended;
 }
 
+const unredacted = storeOfFile(recordLines);
+
+/** A copy of one recording with secrets, to be changed. */
+async function secretStore(): Promise<string> {
+  const db = tempStore();
+  copyFileSync(await unredacted(), db);
+  return db;
+}
+
 async function redact(db: string, ...args: string[]) {
-  const { code, stdout, stderr } = await tapedeck(['redact', 'latest', '--db', db, ...args]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['redact', 'latest', '--db', db, ...args]);
   return { code, stdout: stdout.toString(), stderr };
 }
 
 test('what is masked after the fact is in no file of the store any more, and the rest is as it was', async () => {
-  const db = tempStore();
-  await recordLines(db);
+  const db = await secretStore();
   const before = await showFrames(db);
   expect(storeHolds(db, FAKE_SECRETS[0]?.secret ?? '')).toBe(true);
   const { code, stdout, stderr } = await redact(db);
@@ -40,13 +57,12 @@ test('what is masked after the fact is in no file of the store any more, and the
   expect(after.map(({ messages }) => messages)).toEqual(before.map(({ messages }) => messages));
   expect(after.map(({ size }) => size)).toEqual(before.map(({ size }) => size));
   expect((await latestSession(db)).target).toContain('--api-key');
-  expect((await tapedeck(['scan', '--db', db]).ended).code).toBe(0);
+  expect((await tapedeckInProcess(['scan', '--db', db])).code).toBe(0);
   expect((await redact(db)).stdout).toBe('nothing to mask\n');
 });
 
 test('what was recorded and then masked is what would have been recorded', async () => {
-  const db = tempStore();
-  await recordLines(db);
+  const db = await secretStore();
   await redact(db);
   const masked = await showFrames(db);
   await recordLines(db, []);
@@ -69,8 +85,7 @@ test('it replays to a client that sends the real secrets', async () => {
 });
 
 test('--dry-run changes nothing, and counts the same', async () => {
-  const db = tempStore();
-  await recordLines(db);
+  const db = await secretStore();
   const before = await showFrames(db);
   const dry = JSON.parse((await redact(db, '--dry-run', '--json')).stdout);
   expect(await showFrames(db)).toEqual(before);
@@ -100,7 +115,7 @@ test('heads, bodies, events and originals of HTTP are masked, and only of that s
   await (await send(new URL('/mcp?token=in-the-query', proxy), { body: { id: 1, method: 'tools/list' } }))
     .ended;
   await stop();
-  await tapedeck(['redact', 'latest', '--db', db]).ended;
+  await tapedeckInProcess(['redact', 'latest', '--db', db]);
   for (const secret of [token, 'key-in-a-head', 'word-in-an-event', 'in-the-query'])
     expect(storeHolds(db, secret), secret).toBe(false);
   expect((await showFrames(db)).map(({ messages }) => messages[0]?.kind)).toEqual(['request', 'result']);
@@ -117,8 +132,7 @@ test('an open session is refused', async () => {
 });
 
 test('where others are at work in the store, it says that old bytes may be left', async () => {
-  const db = tempStore();
-  await recordLines(db);
+  const db = await secretStore();
   const reader = new Database(db);
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM frame').get();
@@ -131,8 +145,7 @@ test('where others are at work in the store, it says that old bytes may be left'
 });
 
 test('a copy from before an update is named', async () => {
-  const db = tempStore();
-  await recordLines(db);
+  const db = await secretStore();
   copyFileSync(db, `${db}.v1`);
   const { code, stderr } = await redact(db);
   expect(code).toBe(1);
@@ -147,7 +160,8 @@ test('the index of texts has nothing of what was masked either, and finds what s
   run.child.stdin.end(call('zqjwv', 1));
   await run.ended;
   const search = async (text: string) =>
-    (await tapedeck(['search', text, '--json', '--db', db]).ended).stdout.toString().split('\n').length - 1;
+    (await tapedeckInProcess(['search', text, '--json', '--db', db])).stdout.toString().split('\n').length -
+    1;
   expect(await search('zqjwv')).toBe(2);
   expect(indexHolds(db, 'zqj')).toBe(true);
   expect((await redact(db, '--redact-rule', 'word=/zq\\w+/')).code).toBe(0);

@@ -7,7 +7,7 @@ import { startServer } from '../../support/http.ts';
 import { recordUrl } from '../../support/http-record.ts';
 import { FAKE_KEY, FAKE_SECRETS } from '../../support/secrets.ts';
 import { send } from '../../support/send.ts';
-import { BIN, ROOT, record, tapedeck, tempFolder, tempStore } from '../../support/tapedeck.ts';
+import { BIN, ROOT, record, tapedeckInProcess, tempFolder, tempStore } from '../../support/tapedeck.ts';
 
 const TOKEN = FAKE_SECRETS.find(({ rule }) => rule === 'github-token')?.text ?? '';
 
@@ -24,7 +24,7 @@ async function recordLines(lines: string, options: readonly string[] = []): Prom
 }
 
 async function scan(...args: string[]) {
-  const { code, stdout, stderr } = await tapedeck(['scan', ...args]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['scan', ...args]);
   return { code, stderr, lines: stdout.toString().split('\n').slice(0, -1) };
 }
 
@@ -62,7 +62,7 @@ test('each rule finds its secret in a store and in a text recording', async () =
     ['--no-redact'],
   );
   const file = `${db}.ndjson`;
-  await tapedeck(['export', '--db', db, '--output', file]).ended;
+  await tapedeckInProcess(['export', '--db', db, '--output', file]);
   for (const args of [['--db', db], [file]]) {
     const { lines } = await scan(...args, '--json');
     const rules = new Set(lines.map((line) => JSON.parse(line).rule));
@@ -138,7 +138,7 @@ test('the pre-commit hook of the docs refuses a commit with a secret, and lets o
   ] as const) {
     const db = await recordLines(call({ text: TOKEN }), options);
     const file = join(repository, 'a recording.ndjson');
-    await tapedeck(['export', '--db', db, '--output', file]).ended;
+    await tapedeckInProcess(['export', '--db', db, '--output', file]);
     git('add', '.');
     if (passes) git('commit', '-q', '-m', 'A recording');
     else expect(() => git('commit', '-q', '-m', 'A recording')).toThrow(/github-token|Command failed/);

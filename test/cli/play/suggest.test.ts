@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { record, tapedeck, tempStore } from '../../support/tapedeck.ts';
+import { record, tapedeck, tapedeckInProcess, tempStore } from '../../support/tapedeck.ts';
 
 type Call = { tool: string; args: object };
 
@@ -41,9 +41,9 @@ const SUGGESTED = ["--ignore-tool 'search:$.now'", "--ignore-tool 'order:$.items
 
 test('what differs between two recordings of one scenario is printed as options, with which a replay answers a third', async () => {
   const db = await recordTwice();
-  const { code, stdout, stderr } = await tapedeck([
+  const { code, stdout, stderr } = await tapedeckInProcess([
     ...['replay', 'monday', '--db', db, '--suggest-ignore', 'tuesday'],
-  ]).ended;
+  ]);
   expect({ code, lines: stdout.toString().split('\n') }).toEqual({ code: 0, lines: [...SUGGESTED, ''] });
   expect(stderr).toContain(
     "--ignore-tool 'search:$.now': differs in 2 of 2 pairs of calls, as in 1770000000 in the one, 1770086400 in the other",
@@ -59,10 +59,10 @@ test('what differs between two recordings of one scenario is printed as options,
 
 test('as JSON each suggestion says how often it differs, and what is ignored already is not suggested', async () => {
   const db = await recordTwice();
-  const { stdout } = await tapedeck([
+  const { stdout } = await tapedeckInProcess([
     ...['replay', 'monday', '--db', db, '--suggest-ignore', 'tuesday', '--json'],
     ...['--ignore-tool', 'order:$.items'],
-  ]).ended;
+  ]);
   expect(
     stdout
       .toString()
@@ -87,9 +87,9 @@ test('calls that the other recording has not are counted, and equal recordings s
   const calls = scenario(1);
   await recordRun(db, 'long', calls);
   await recordRun(db, 'short', calls.slice(0, 3));
-  const { code, stdout, stderr } = await tapedeck([
+  const { code, stdout, stderr } = await tapedeckInProcess([
     ...['replay', 'long', '--db', db, '--suggest-ignore', 'short'],
-  ]).ended;
+  ]);
   expect({ code, stdout: stdout.toString() }).toEqual({ code: 0, stdout: '' });
   expect(stderr).toContain('nothing to ignore');
   expect(stderr).toContain('without a counterpart that is like them: 1 of the one, 0 of the other');

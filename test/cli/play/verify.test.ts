@@ -16,6 +16,7 @@ import {
   ROOT,
   record,
   tapedeck,
+  tapedeckInProcess,
   tempFolder,
   tempStore,
   until,
@@ -27,7 +28,7 @@ const HTTP = join(ROOT, 'recordings/everything-http.ndjson');
 const MODERN = join(ROOT, 'recordings/modern-http.ndjson');
 
 async function verify(...args: string[]) {
-  const { code, stdout, stderr } = await tapedeck(['verify', ...args]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['verify', ...args]);
   return { code, stderr, text: stdout.toString(), lines: stdout.toString().split('\n').slice(0, -1) };
 }
 

@@ -3,27 +3,25 @@ import { join } from 'node:path';
 import type { Log } from 'sarif';
 import { expect, test } from 'vitest';
 import { RULE_IDS } from '../../../src/inspect/check/rules.ts';
-import { ROOT, record, tapedeck, tempFolder, tempStore } from '../../support/tapedeck.ts';
+import { ROOT, record, storeOfFile, tapedeckInProcess, tempFolder } from '../../support/tapedeck.ts';
 
 const STDIO = join(ROOT, 'recordings/everything-stdio.ndjson');
 
 /** A session with faults of both sides: ids, pollution, an answer that nobody asked for. */
-async function recordFaulty(): Promise<string> {
-  const db = tempStore();
+const faulty = storeOfFile(async (db) => {
   const { child, ended } = record(db, ['garbage-stdout.js'], ['--name', 'faulty']);
   child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping","\\u001b[31m":1}\n');
   child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"rpc.x"}\n');
   await ended;
-  return db;
-}
+});
 
 async function check(...args: string[]) {
-  const { code, stdout, stderr } = await tapedeck(['check', ...args]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['check', ...args]);
   return { code, stderr, text: stdout.toString() };
 }
 
 test('faults are told by rule, the gravest first, each with its place and whose it is', async () => {
-  const { code, text } = await check('--db', await recordFaulty());
+  const { code, text } = await check('--db', await faulty());
   expect(code).toBe(1);
   expect(text).toMatch(/^faulty \d+ frames, \d+ rules$/m);
   expect(text).toMatch(/^error {2}stdout-pollution/m);
@@ -34,7 +32,7 @@ test('faults are told by rule, the gravest first, each with its place and whose 
 });
 
 test('recorded text reaches the terminal escaped', async () => {
-  const { text } = await check('--db', await recordFaulty());
+  const { text } = await check('--db', await faulty());
   expect(text).toContain('extra-member');
   expect(text).toContain('\\x1b[31m');
   expect(text).not.toContain('\u001b');

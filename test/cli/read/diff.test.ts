@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ROOT, record, tapedeck, tempFolder, tempStore, until } from '../../support/tapedeck.ts';
+import { ROOT, record, tapedeckInProcess, tempFolder, tempStore, until } from '../../support/tapedeck.ts';
 
 const STDIO = join(ROOT, 'recordings/everything-stdio.ndjson');
 
 async function diff(...args: string[]) {
-  const { code, stdout, stderr } = await tapedeck(['diff', ...args]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['diff', ...args]);
   return { code, stderr, text: stdout.toString() };
 }
 

@@ -3,7 +3,15 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { widthOf } from '../../../src/inspect/view/text.ts';
-import { BIN, showFrames, start, tapedeck, tempFolder, tempStore } from '../../support/tapedeck.ts';
+import {
+  BIN,
+  showFrames,
+  start,
+  tapedeck,
+  tapedeckInProcess,
+  tempFolder,
+  tempStore,
+} from '../../support/tapedeck.ts';
 
 const HOSTILE =
   '\u001b[31mred\u001b]0;title\u0007 \u202Ereversed\u2066 \u200Bhidden 日本語 🏳️‍🌈 \u0085\u009b2J';
@@ -19,7 +27,7 @@ async function storeOf(name: string, frames: readonly object[], db = tempStore()
     ...frames.map((frame) => ({ ms: 1, ...frame })),
   ];
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-  expect((await tapedeck(['import', file, '--db', db]).ended).code).toBe(0);
+  expect((await tapedeckInProcess(['import', file, '--db', db])).code).toBe(0);
   return db;
 }
 
@@ -35,7 +43,7 @@ const answer = (id: number, text: string) => ({
 test('search finds in all sessions, and shows the text around', async () => {
   const db = await storeOf('first', [call(1, 'hay'), answer(1, 'a needle here')]);
   await storeOf('second', [{ channel: 'stderr', text: 'Needle on stderr' }, call(1, 'hay')], db);
-  const { code, stdout, stderr } = await tapedeck(['search', 'NEEDLE', '--db', db]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['search', 'NEEDLE', '--db', db]);
   expect(code).toBe(0);
   expect(stderr).toBe('');
   expect(stdout.toString()).toMatch(
@@ -50,7 +58,7 @@ test('search finds in all sessions, and shows the text around', async () => {
 test('all texts must be there, a phrase is one text, and a filter narrows it', async () => {
   const db = await storeOf('one', [call(1, 'not found'), answer(1, 'found, not'), call(2, 'tool=echo')]);
   const found = async (...args: string[]) => {
-    const { stdout } = await tapedeck(['search', '--json', '--db', db, ...args]).ended;
+    const { stdout } = await tapedeckInProcess(['search', '--json', '--db', db, ...args]);
     const lines = stdout.toString().split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line).seq);
   };
@@ -65,7 +73,7 @@ test('all texts must be there, a phrase is one text, and a filter narrows it', a
 
 test('search --json prints the frames as show --json does', async () => {
   const db = await storeOf('one', [call(1, 'needle'), answer(1, 'hay'), answer(1, 'needle')]);
-  const { stdout } = await tapedeck(['search', 'needle', '--json', '--db', db]).ended;
+  const { stdout } = await tapedeckInProcess(['search', 'needle', '--json', '--db', db]);
   const [first, , third] = await showFrames(db);
   expect(
     stdout
@@ -81,21 +89,21 @@ test('more than the limit is said, on stderr', async () => {
     'one',
     Array.from({ length: 30 }, (_, i) => call(i, 'needle')),
   );
-  const some = await tapedeck(['search', 'needle', '--json', '--db', db]).ended;
+  const some = await tapedeckInProcess(['search', 'needle', '--json', '--db', db]);
   expect(some.stdout.toString().trim().split('\n')).toHaveLength(20);
   expect(some.stderr).toMatch(/^tapedeck: there is more; .*--limit 100.*\n$/);
-  const all = await tapedeck(['search', 'needle', '--limit', '0', '--json', '--db', db]).ended;
+  const all = await tapedeckInProcess(['search', 'needle', '--limit', '0', '--json', '--db', db]);
   expect(all.stdout.toString().trim().split('\n')).toHaveLength(30);
   expect(all.stderr).toBe('');
 });
 
 test('nothing found is said to people, and is no error', async () => {
   const db = await storeOf('one', [call(1, 'hay')]);
-  expect(await tapedeck(['search', 'needle', '--db', db]).ended).toMatchObject({
+  expect(await tapedeckInProcess(['search', 'needle', '--db', db])).toMatchObject({
     code: 0,
     stdout: Buffer.from('Nothing was found.\n'),
   });
-  expect((await tapedeck(['search', 'needle', '--json', '--db', db]).ended).stdout.toString()).toBe('');
+  expect((await tapedeckInProcess(['search', 'needle', '--json', '--db', db])).stdout.toString()).toBe('');
 });
 
 test.each([40, 80, 200])('within %i columns search and stats escape what they show', async (columns) => {
@@ -121,7 +129,7 @@ test.each([40, 80, 200])('within %i columns search and stats escape what they sh
     ['stats'],
     ['stats', '--all', '--by', 'session'],
   ]) {
-    const { code, stdout, stderr } = await tapedeck([...args, '--db', db], { env }).ended;
+    const { code, stdout, stderr } = await tapedeckInProcess([...args, '--db', db], { env });
     expect(stderr).toBe('');
     expect(code).toBe(0);
     const lines = stdout.toString().split('\n');
@@ -134,7 +142,7 @@ test.each([40, 80, 200])('within %i columns search and stats escape what they sh
 test('a text of ten megabytes is found and shown in no time', async () => {
   const text = `${'lorem ipsum '.repeat(500_000)}NEEDLE${'dolor '.repeat(800_000)}`;
   const db = await storeOf('large', [answer(1, text)]);
-  const { stdout } = await tapedeck(['search', 'needle', '--db', db]).ended;
+  const { stdout } = await tapedeckInProcess(['search', 'needle', '--db', db]);
   expect(stdout.toString()).toMatch(/lorem ipsum NEEDLEdolor /);
 });
 
@@ -153,7 +161,7 @@ test('where no index can be kept, every frame is read, and that is said', async 
   const db = await storeOf('one', [call(1, 'needle')]);
   // In the index's place, which works for root too.
   mkdirSync(`${db}.index`);
-  const { code, stdout, stderr } = await tapedeck(['search', 'needle', '--json', '--db', db]).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(['search', 'needle', '--json', '--db', db]);
   expect(code).toBe(0);
   expect(JSON.parse(stdout.toString()).seq).toBe(1);
   expect(stderr).toMatch(/^tapedeck: the index beside the store cannot be kept: .*\n$/);
@@ -178,7 +186,7 @@ test.each([
   [['stats', '--by', 'colour'], /Choices/],
   [['stats', '--filter', '('], /at column 2/],
 ])('%j is refused', async (args, message) => {
-  const { code, stderr } = await tapedeck([...args, '--db', tempStore()]).ended;
+  const { code, stderr } = await tapedeckInProcess([...args, '--db', tempStore()]);
   expect(code).toBe(2);
   expect(stderr).toMatch(message);
   expect(stderr.trim().split('\n')).toHaveLength(1);
@@ -190,7 +198,7 @@ test('of what is pruned or redacted nothing stays in the index', async () => {
   await storeOf('two', [{ channel: 'stderr', text: 'gone: wvz' }], db);
   await storeOf('three', [call(1, secret)], db);
   const found = async (text: string) =>
-    (await tapedeck(['search', text, '--json', '--db', db]).ended).stdout.toString() !== '';
+    (await tapedeckInProcess(['search', text, '--json', '--db', db])).stdout.toString() !== '';
   const grams = () => {
     const side = new Database(`${db}.index`, { readonly: true });
     const all = side.prepare<[], string>('SELECT term FROM gram_list').pluck().all();
@@ -199,8 +207,8 @@ test('of what is pruned or redacted nothing stays in the index', async () => {
   };
   expect([await found('wvz'), await found(secret)]).toEqual([true, true]);
   expect(grams()).toEqual(expect.arrayContaining(['wvz', 'zqj']));
-  expect((await tapedeck(['prune', 'two', '--db', db]).ended).code).toBe(0);
-  expect((await tapedeck(['redact', 'three', '--db', db]).ended).code).toBe(0);
+  expect((await tapedeckInProcess(['prune', 'two', '--db', db])).code).toBe(0);
+  expect((await tapedeckInProcess(['redact', 'three', '--db', db])).code).toBe(0);
   expect(grams().filter((gram) => gram === 'wvz' || gram === 'zqj')).toEqual([]);
   expect([await found('wvz'), await found(secret), await found('kept')]).toEqual([false, false, true]);
 });

@@ -1,13 +1,21 @@
 import { expect, test } from 'vitest';
 import { widthOf } from '../../../src/inspect/view/text.ts';
-import { BIN, fixture, record, start, tapedeck, tempStore, until } from '../../support/tapedeck.ts';
+import {
+  BIN,
+  fixture,
+  record,
+  start,
+  storeOfFile,
+  tapedeckInProcess,
+  tempStore,
+  until,
+} from '../../support/tapedeck.ts';
 
 const HOSTILE =
   '\u001b[31mred\u001b]0;title\u0007 \u202Ereversed\u2066 \u200Bhidden 日本語 🏳️‍🌈 \u0085\u009b2J';
 
 /** A session with a bit of everything, hostile text included. */
-async function recordEverything(): Promise<string> {
-  const db = tempStore();
+const everything = storeOfFile(async (db) => {
   const { child, stdout, ended } = record(db, ['echo.js'], ['--name', `evil${HOSTILE}`]);
   const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   const clientInfo = { name: `client${HOSTILE}`, version: '1' };
@@ -27,8 +35,7 @@ async function recordEverything(): Promise<string> {
   await until('all is answered', () => stdout().toString().split('\n').length > 4);
   child.stdin.end();
   await ended;
-  return db;
-}
+});
 
 /** What must never reach a terminal from a recording. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -36,13 +43,13 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 test.each([40, 60, 80, 133, 400])(
   'show and list stay within %i columns and escape what they show',
   async (columns) => {
-    const db = await recordEverything();
+    const db = await everything();
     for (const argv of [
       ['show', '--db', db],
       ['show', '--full', '--db', db],
       ['list', '--db', db],
     ]) {
-      const { code, stdout } = await tapedeck(argv, { env: { COLUMNS: String(columns) } }).ended;
+      const { code, stdout } = await tapedeckInProcess(argv, { env: { COLUMNS: String(columns) } });
       expect(code).toBe(0);
       const lines = stdout.toString().split('\n');
       for (const line of lines) expect(line).not.toMatch(UNSAFE);
@@ -54,8 +61,8 @@ test.each([40, 60, 80, 133, 400])(
 );
 
 test('show tells who said what, how long it took and how it ended', async () => {
-  const db = await recordEverything();
-  const { stdout } = await tapedeck(['show', '--db', db], { env: { COLUMNS: '200' } }).ended;
+  const db = await everything();
+  const { stdout } = await tapedeckInProcess(['show', '--db', db], { env: { COLUMNS: '200' } });
   const text = stdout.toString();
   expect(text).toMatch(/→ {2}initialize 2025-11-25 client/);
   expect(text).toMatch(/← {2}result 2025-11-25 echo 1\.0\.0 {2}[\d.]+ m?s {2}ok {2}initialize/);
@@ -69,18 +76,18 @@ test('show tells who said what, how long it took and how it ended', async () => 
 });
 
 test('payloads are folded and cut, or whole with --full', async () => {
-  const db = await recordEverything();
+  const db = await everything();
   const options = { env: { COLUMNS: '80' } };
-  const short = (await tapedeck(['show', '--db', db], options).ended).stdout.toString();
-  const full = (await tapedeck(['show', '--full', '--db', db], options).ended).stdout.toString();
+  const short = (await tapedeckInProcess(['show', '--db', db], options)).stdout.toString();
+  const full = (await tapedeckInProcess(['show', '--full', '--db', db], options)).stdout.toString();
   expect(short).toMatch(/[^…]… [\d.]+ kB more\n/);
   expect(full).not.toMatch(/more\n/);
   expect(full.length).toBeGreaterThan(short.length + 2000);
 });
 
 test('show --json has the promised members in the promised order', async () => {
-  const db = await recordEverything();
-  const { stdout } = await tapedeck(['show', '--json', '--db', db]).ended;
+  const db = await everything();
+  const { stdout } = await tapedeckInProcess(['show', '--json', '--db', db]);
   const frames = stdout
     .toString()
     .split('\n')
@@ -123,7 +130,7 @@ test('show --json gives bytes that are no UTF-8 as base64, exactly', async () =>
   const { child, ended } = record(db, ['cat.js']);
   child.stdin.end(Buffer.concat([bytes, Buffer.from('\n')]));
   await ended;
-  const { stdout } = await tapedeck(['show', '--json', '--db', db]).ended;
+  const { stdout } = await tapedeckInProcess(['show', '--json', '--db', db]);
   const [frame] = stdout
     .toString()
     .split('\n')
@@ -133,8 +140,8 @@ test('show --json gives bytes that are no UTF-8 as base64, exactly', async () =>
 });
 
 test('list --json has the promised members', async () => {
-  const db = await recordEverything();
-  const { stdout } = await tapedeck(['list', '--json', '--db', db]).ended;
+  const db = await everything();
+  const { stdout } = await tapedeckInProcess(['list', '--json', '--db', db]);
   const session = JSON.parse(stdout.toString());
   expect(Object.keys(session)).toEqual([
     ...[
@@ -178,7 +185,7 @@ test('list shows the newest sessions first, and no more than wanted', async () =
     child.stdin.end();
     await ended;
   }
-  const { stdout } = await tapedeck(['list', '--limit', '2', '--db', db]).ended;
+  const { stdout } = await tapedeckInProcess(['list', '--limit', '2', '--db', db]);
   expect(stdout.toString()).toMatch(/third[\s\S]*second/);
   expect(stdout.toString()).not.toMatch(/first/);
 });
@@ -195,9 +202,10 @@ test('a reader that leaves early is no error', async () => {
 });
 
 test('colour is for terminals only, and never against NO_COLOR', async () => {
-  const db = await recordEverything();
-  const { stdout: piped } = await tapedeck(['show', '--db', db], { env: { FORCE_COLOR: '1', CI: 'true' } })
-    .ended;
+  const db = await everything();
+  const { stdout: piped } = await tapedeckInProcess(['show', '--db', db], {
+    env: { FORCE_COLOR: '1', CI: 'true' },
+  });
   expect(piped.toString()).not.toContain('\u001b');
   const bin = new URL('../../../bin/tapedeck.js', import.meta.url).pathname;
   const onTerminal = (env: Record<string, string>) =>
@@ -210,7 +218,7 @@ test('colour is for terminals only, and never against NO_COLOR', async () => {
 test.skipIf(process.platform !== 'linux')(
   'output that cannot be written is one clear line and exit 2',
   async () => {
-    const db = await recordEverything();
+    const db = await everything();
     const { code, stderr } = await start('sh', [
       '-c',
       '"$@" >/dev/full',

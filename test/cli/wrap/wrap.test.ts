@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeHome, type TestHome } from '../../support/configs.ts';
-import { tapedeck } from '../../support/tapedeck.ts';
+import { tapedeckInProcess } from '../../support/tapedeck.ts';
 
 const SECRET = `ghp_${'FAKE'.padEnd(12, '-')}`;
 const CURSOR = `{
@@ -24,7 +24,7 @@ const CURSOR = `{
 `;
 
 async function run(home: TestHome, ...args: string[]) {
-  const { code, stdout, stderr } = await home.run(...args).ended;
+  const { code, stdout, stderr } = await tapedeckInProcess(args, { env: home.env, cwd: home.project });
   return {
     code,
     stdout: stdout.toString().replaceAll(home.home, '~'),
@@ -148,10 +148,10 @@ test('unwrap finds the projects that were wrapped, wherever it is called', async
   await run(home, 'wrap', 'cursor');
   await run(home, 'wrap', other);
   home.put('sub/x', '');
-  const { code, stdout } = await tapedeck(['unwrap', 'all'], {
+  const { code, stdout } = await tapedeckInProcess(['unwrap', 'all'], {
     env: home.env,
     cwd: join(home.home, 'sub'),
-  }).ended;
+  });
   expect(code).toBe(0);
   expect(stdout.toString()).toContain(`${other}\n  own  unwrapped\n`);
   for (const one of [file, other])
