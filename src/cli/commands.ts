@@ -106,7 +106,7 @@ function withHelpHint(message: string, argv: readonly string[]): string {
 
 /** Completion in the shell: commands, options and their choices by yargs; names of sessions from the store. */
 
-/** How commands call what may be a session. */
+/** The positionals of commands that may be a session. */
 const TAKES_SESSION = /[<[](?:sessions?|recordings?|a)\b/;
 
 const MAX_SESSIONS = 50;
@@ -131,7 +131,7 @@ function addCompletion<T>(
       const { db } = argv as { db?: string };
       if (current.startsWith('-')) done(found);
       else if (words.slice(1, -1).includes('completion')) done(SHELLS);
-      // What yargs knows to stand there is a command, or a choice of an option.
+      // yargs offers words here for a command or for a choice of an option.
       else if (!ofSessions.has(command) || found.some((one) => !one.startsWith('-'))) done(found);
       else done(orElse(sessionNames(io, db), found));
     });
@@ -152,7 +152,7 @@ function nameOf(command: string): string {
   return command.split(' ')[0] ?? '';
 }
 
-/** What yargs has no help for: it takes `completion` for the script, whatever else is there. */
+/** yargs has no help for this command: it prints the script whatever the options are. */
 const COMPLETION_HELP = `tapedeck completion <shell>
 
 Print the script that completes commands, options and the names of sessions. A shell is bash, zsh or fish.

@@ -2,7 +2,7 @@
 
 import { TapedeckError } from '../errors.ts';
 import { troubleOf } from '../store/file/trouble.ts';
-import { findConfigFiles } from './config/location.ts';
+import { findConfigurationFiles } from './config/location.ts';
 import { type Io, say } from './io.ts';
 import { readRecordFast } from './record/options.ts';
 
@@ -21,14 +21,12 @@ export async function main(argv: readonly string[], io: Io = process): Promise<v
   }
 }
 
-/** With what the configuration files say. */
+/** The command line, completed from the configuration files. */
 async function completed(argv: readonly string[], io: Io): Promise<readonly string[]> {
-  const files = findConfigFiles(argv, io);
+  const files = findConfigurationFiles(argv, io);
   if (files.length === 0) return argv;
   return (await import('./config/file.ts')).withConfig(argv, files, io.env);
 }
-
-/** An error as the command line shows it: one line on stderr that says what to do, and an exit code. */
 
 const BAD_USAGE = 2;
 

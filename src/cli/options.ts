@@ -15,10 +15,10 @@ export const DB_OPTION = {
 export const JSON_OPTION = {
   type: 'boolean',
   default: false,
-  describe: 'For programs: one JSON object a line',
+  describe: 'For programs: one JSON object per line',
 } as const;
 
-/** What stands for `-` on the command line, which yargs would drop. */
+/** Replaces `-` on the command line, which yargs would drop. */
 export const STDIN = '/dev/stdin';
 
 export const TARGET = {
@@ -43,12 +43,12 @@ export const DRY_RUN_OPTION = {
 
 export const FILTER_OPTION = {
   type: 'string',
-  describe: "Only what this filter holds for, such as 'tool=search dur>1s'. See docs/filter.md",
+  describe: "Only what matches this filter, such as 'tool=search dur>1s'. See docs/filter.md",
   requiresArg: true,
   coerce: (filter: string | string[]) => (Array.isArray(filter) ? filter.at(-1) : filter),
 } as const;
 
-/** Loaded only where there is a filter: every command starts the faster. Throws `TapedeckError` `usage`. */
+/** Loads the filter language only where there is a filter, so that every command starts faster. Throws `TapedeckError` `usage`. */
 export async function readFilter(text: string | undefined): Promise<Filter | undefined> {
   if (text === undefined) return undefined;
   const { parseFilter } = await import('../inspect/filter/filter.ts');

@@ -1,17 +1,10 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import {
-  ROOT,
-  record,
-  showFrames,
-  storeOfFile,
-  tapedeckInProcess,
-  tempStore,
-  until,
-} from '../support/tapedeck.ts';
+import { storeOnce } from '../support/once.ts';
+import { ROOT, record, showFrames, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
 /** Two sessions, `one` with a call of `echo` and one that fails, `two` with a ping. */
-const two = storeOfFile(async (db) => {
+const two = storeOnce(async (db) => {
   const calls = [
     '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"needle"}}}',
     '{"jsonrpc":"2.0","id":2,"method":"no/such"}',

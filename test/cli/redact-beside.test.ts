@@ -55,7 +55,7 @@ test('what recorders record while a long session is masked is stored meanwhile',
   expect(maskedFrames(db)).toBeGreaterThan(1000);
   expect(maskedFrames(db)).toBeLessThan(2 * CALLS);
   expect((await run.ended).stdout.toString()).toBe(
-    `github-token        masked in ${(2 * CALLS).toLocaleString('en-US')} frames\n`,
+    `github-token        redacted in ${(2 * CALLS).toLocaleString('en-US')} frames\n`,
   );
   recorder.child.stdin.end();
   expect((await recorder.ended).code).toBe(0);
@@ -77,7 +77,7 @@ test('a redaction that was killed is told of, and finished by the next one', {
   const again = await tapedeckInProcess(['redact', id, '--db', db]);
   expect([again.code, again.stdout.toString(), again.stderr]).toEqual([
     0,
-    'nothing to mask\n',
+    'nothing to redact\n',
     `tapedeck: finished the redaction of session ${id}, which had been interrupted\n`,
   ]);
   expect(storeHolds(db, SECRET)).toBe(false);

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
-import { afterAll, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { Io, Output } from '../../src/cli/io.ts';
 import { main } from '../../src/cli/main.ts';
 
@@ -25,22 +25,6 @@ export function tempFolder(): string {
 /** The path of a store that does not exist yet. */
 export function tempStore(): string {
   return join(tempFolder(), 'recordings.db');
-}
-
-/**
- * A store that is filled for the first test that wants it, and is there for all tests of its file. For tests that only read.
- * Call it outside of tests.
- */
-export function storeOfFile(fill: (db: string) => Promise<void>): () => Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'tapedeck-test-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  const db = join(folder, 'recordings.db');
-  let filled: Promise<void> | undefined;
-  return async () => {
-    filled ??= fill(db);
-    await filled;
-    return db;
-  };
 }
 
 export type Run = {

@@ -3,8 +3,8 @@ import { escapeText } from '../../protocol/text.ts';
 import { type Command, type Io, storeOf } from '../io.ts';
 import { JSON_OPTION } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
-import { readConfigFile, type Setting } from './file.ts';
-import { type ConfigFile, findConfigFiles, ownConfigPath, PROJECT_FILE } from './location.ts';
+import { readConfiguration, type Setting } from './file.ts';
+import { type ConfigurationFile, findConfigurationFiles, ownConfigPath, PROJECT_FILE } from './location.ts';
 
 type Options = { json: boolean; config: string | undefined; 'no-config': boolean | undefined };
 
@@ -12,7 +12,7 @@ type Row = { key: string; value: string; from: string };
 
 export const configCommand: Command<Options> = {
   command: 'config',
-  describe: 'Show what is configured, and where it stands',
+  describe: 'Show what is configured, and in which file',
   builder: (args) =>
     args
       .usage(
@@ -23,8 +23,8 @@ export const configCommand: Command<Options> = {
       .example('$0 config --config other.json', 'Check a file') as never,
   async run({ json, config, 'no-config': none }, io) {
     const words = [...(none ? ['--no-config'] : []), ...(config === undefined ? [] : ['--config', config])];
-    const files = findConfigFiles(words, io);
-    const settings = files.flatMap((file) => readConfigFile(file, io.env));
+    const files = findConfigurationFiles(words, io);
+    const settings = files.flatMap((file) => readConfiguration(file, io.env));
     const rows = [storeRow(io, settings), ...rowsOf(settings)];
     const lines = json
       ? rows.map((row) => JSON.stringify(row))
@@ -61,7 +61,7 @@ function* table(rows: readonly Row[]): Generator<string> {
     yield `${key.padEnd(keys)}  ${escapeText(value).padEnd(values)}  ${escapeText(from)}`;
 }
 
-function* fileLines({ env }: Io, files: readonly ConfigFile[]): Generator<string> {
+function* fileLines({ env }: Io, files: readonly ConfigurationFile[]): Generator<string> {
   for (const { path, isOwn } of files)
     yield `read: ${escapeText(path)} (${isOwn ? 'yours' : 'the project’s'})`;
   const own = ownConfigPath(env);

@@ -7,13 +7,13 @@ import { nearest } from '../../inspect/filter/tokens.ts';
 import { escapeText, withoutByteOrderMark } from '../../protocol/text.ts';
 import { homeFolder } from '../../store/file/path.ts';
 import { KEYS, type Key, readValue } from './keys.ts';
-import { type ConfigFile, ownConfigPath } from './location.ts';
+import { type ConfigurationFile, ownConfigPath } from './location.ts';
 
 /** `values` as words of a command line; `place` is file, line and column. */
 export type Setting = { name: string; key: Key; values: string[]; place: string };
 
 /** Throws `TapedeckError` with file, line and column of what is wrong: `corrupt` where it is no JSON, else `usage`. */
-export function readConfigFile(file: ConfigFile, env: NodeJS.ProcessEnv): Setting[] {
+export function readConfiguration(file: ConfigurationFile, env: NodeJS.ProcessEnv): Setting[] {
   const text = readText(file.path);
   const fail = (offset: number, words: string, code: ErrorCode = 'usage'): never => {
     // Keys and values may come with somebody else's project, and are hostile on a terminal.
@@ -83,7 +83,7 @@ function unknownKey(name: string): string {
 }
 
 function assertAllowed(
-  { isOwn }: ConfigFile,
+  { isOwn }: ConfigurationFile,
   name: string,
   { inProject }: Key,
   value: unknown,
@@ -119,17 +119,17 @@ const REDACTION = ['--redact', '--redact-rule', '--no-redact-rule', '--capture']
 
 const LIMITS = ['--older-than', '--max-size', '--max-sessions'];
 
-/** The command line with what the files say about its command. Throws `TapedeckError` as `readConfigFile` does. */
+/** The command line with what the files say about its command. Throws `TapedeckError` as `readConfiguration` does. */
 export function withConfig(
   argv: readonly string[],
-  files: readonly ConfigFile[],
+  files: readonly ConfigurationFile[],
   env: NodeJS.ProcessEnv,
 ): string[] {
   const dashes = argv.indexOf('--');
   const own = dashes === -1 ? argv : argv.slice(0, dashes);
   if (own.length === 0 || own.some((word) => WITHOUT_ACTION.has(word))) return [...argv];
   const command = commandOf(own);
-  const settings = files.flatMap((file) => readConfigFile(file, env));
+  const settings = files.flatMap((file) => readConfiguration(file, env));
   const words = settings
     .filter(({ key }) => isFor(key.commands, command))
     .filter((setting) => isUnset(setting, env))
@@ -167,7 +167,7 @@ function withoutIdle(words: readonly string[], given: readonly string[]): readon
 
 /**
  * `--no-redact` beside what to redact is a slip on one command line. Where only one of both stands there it counts; among
- * files the safer one does: what a project wants masked is masked.
+ * files the safer one does: what a project wants redacted is redacted.
  */
 function withoutContrary(words: readonly string[], given: readonly string[]): readonly string[] {
   if (given.includes(OFF)) return words.filter((word) => !isRedaction(word));

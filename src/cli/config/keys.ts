@@ -1,4 +1,4 @@
-/** What may stand in a configuration file: each key is an option of the command line under another name. */
+/** The keys of a configuration file. Each is an option of the command line under another name. */
 
 import { dirname, join, resolve } from 'node:path';
 import { TapedeckError } from '../../errors.ts';
@@ -7,11 +7,11 @@ import { readAge, readCount, readSize } from '../sizes.ts';
 export type Key = {
   option: string;
   kind: Kind;
-  /** Null: those that have a store. */
+  /** Null: all commands with a store. */
   commands: readonly string[] | null;
   /**
-   * Whether a project's file may have it, which may have come with a clone: it may have more masked,
-   * and say what does not count in its own tests. It may not say where is recorded, what is deleted, or that less is masked.
+   * Whether a project's file may set it. Such a file may have come with a clone: it may ask for more redaction, and say what
+   * to leave out in the project's tests. It may not choose the store, delete sessions, or ask for less redaction.
    */
   inProject: boolean | readonly string[];
 };

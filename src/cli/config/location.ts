@@ -8,7 +8,7 @@ import { type Io, pathOf } from '../io.ts';
 export const PROJECT_FILE = 'tapedeck.config.json';
 
 /** `isOwn`: it is the user's, not one that came with a project. */
-export type ConfigFile = { path: string; isOwn: boolean };
+export type ConfigurationFile = { path: string; isOwn: boolean };
 
 export const CONFIG_OPTIONS = {
   config: { type: 'string', describe: 'Read this configuration file, and no other' },
@@ -21,7 +21,7 @@ export function ownConfigPath(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /** The files that count for this command line; what a later one says counts before what an earlier one says. */
-export function findConfigFiles(argv: readonly string[], io: Io): ConfigFile[] {
+export function findConfigurationFiles(argv: readonly string[], io: Io): ConfigurationFile[] {
   const dashes = argv.indexOf('--');
   const words = dashes === -1 ? argv : argv.slice(0, dashes);
   if (words.includes('--no-config')) return [];
@@ -29,7 +29,7 @@ export function findConfigFiles(argv: readonly string[], io: Io): ConfigFile[] {
   if (named !== undefined) return [{ path: resolve(pathOf(io, named)), isOwn: true }];
   const own = ownConfigPath(io.env);
   const project = findProjectFile(io);
-  const files: ConfigFile[] = existsSync(own) ? [{ path: own, isOwn: true }] : [];
+  const files: ConfigurationFile[] = existsSync(own) ? [{ path: own, isOwn: true }] : [];
   if (project !== null && project !== own) files.push({ path: project, isOwn: false });
   return files;
 }

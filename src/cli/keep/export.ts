@@ -64,7 +64,7 @@ export const exportCommand: Command<Options> = {
       .example('$0 export --format mermaid', 'A sequence diagram')
       .example(
         "$0 export --format har --filter 'status!=ok' -o failed.har",
-        'What failed, for the tools of browsers',
+        'What failed, for the developer tools of browsers',
       )
       .example('$0 export --format otlp --to http://127.0.0.1:4318', 'Spans and metrics, to a collector')
       .example('$0 export 4f | diff - before.ndjson', 'What has changed since'),

@@ -33,19 +33,22 @@ export const importCommand: Command<Options> = {
         db: DB_OPTION,
         format: {
           choices: READER_NAMES,
-          describe: `${READER_NAMES.map((name) => `${name}: ${READERS[name].describe}`).join('; ')} (default: as the file begins)`,
+          describe: `${READER_NAMES.map((name) => `${name}: ${READERS[name].describe}`).join('; ')} (default: recognised by how the file begins)`,
           requiresArg: true,
         },
         name: {
           type: 'string',
-          describe: 'Name the new sessions so, whatever the files say',
+          describe: 'The name of the new sessions, in place of the names in the files',
           requiresArg: true,
         },
       })
       .example('$0 import session.ndjson', 'Then: tapedeck show')
       .example('$0 import recordings/*.ndjson', 'One session from each file')
-      .example('$0 import calculator.vcr', 'A recording of agent-vcr; others are known by how they begin too')
-      .example('$0 import --format mcpsnoop trace.jsonl', 'One whose beginning does not tell')
+      .example(
+        '$0 import calculator.vcr',
+        'A recording of agent-vcr; others are recognised by how they begin, too',
+      )
+      .example('$0 import --format mcpsnoop trace.jsonl', 'A file whose beginning does not show its format')
       .example('ssh host tapedeck export | $0 import - --name from-host', 'A session from another machine'),
   async run({ files, db, name, format }, io) {
     const store = openStore(storeOf(io, db));

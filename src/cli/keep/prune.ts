@@ -29,7 +29,7 @@ export const pruneCommand: Command<Options> = {
   builder: (args: Argv) =>
     args
       .usage(
-        '$0 prune [limits]\n$0 prune <session…>\n\nDeletes whole sessions, never one that is being recorded, and gives their space back.\nNothing of them is left in the store’s files. It does not ask.',
+        '$0 prune [limits]\n$0 prune <session…>\n\nDeletes whole sessions, never one that is being recorded, and frees their space.\nNothing of them is left in the store’s files. It does not ask first.',
       )
       .positional('sessions', {
         type: 'string',
@@ -41,29 +41,33 @@ export const pruneCommand: Command<Options> = {
         ...limitOptions(),
         filter: {
           ...FILTER_OPTION,
-          describe: 'Delete only sessions that have what this filter asks for; without a limit, all of them',
+          describe: 'Delete only sessions with frames that match this filter; without a limit, all of them',
         },
-        keep: { ...FILTER_OPTION, describe: 'Keep sessions that have what this filter asks for' },
-        'dry-run': { type: 'boolean', default: false, describe: 'Show what would go, and delete nothing' },
+        keep: { ...FILTER_OPTION, describe: 'Keep sessions with frames that match this filter' },
+        'dry-run': {
+          type: 'boolean',
+          default: false,
+          describe: 'Show what would be deleted, and delete nothing',
+        },
         vacuum: {
           type: 'boolean',
           default: false,
           describe:
-            'Rewrite the whole store, even if recorders have to wait for it; takes its size on disk again, twice',
+            'Rewrite the whole store, even if recorders have to wait; needs twice its size of free disk space',
         },
         db: DB_OPTION,
         json: JSON_OPTION,
       })
-      .example('$0 prune --older-than 30d --dry-run', 'What would go')
+      .example('$0 prune --older-than 30d --dry-run', 'What would be deleted')
       .example('$0 prune --older-than 30d --max-size 2gb --keep-errors', 'For a nightly job')
       .example(
         "$0 prune --older-than 7d --filter server=search --keep 'tool=pay or dur>10s'",
-        'The old sessions of one server, but for those that matter',
+        'The old sessions of one server, except those that matter',
       )
       .example('$0 prune 4f2a staging', 'Two sessions, by id and by name') as Argv<Options>,
   async run(argv, io) {
     const path = storeOf(io, argv.db);
-    // A store that is not there is not made by this command. And what is not indexed yet may hold errors, or what a filter asks for.
+    // This command does not create a store. Frames that are not indexed yet may hold errors, or match a filter.
     const needsIndex = argv['keep-errors'] || argv.filter !== undefined || argv.keep !== undefined;
     (needsIndex ? openIndexed(path, notices(io)) : openForReading(path)).close();
     const isDry = argv['dry-run'];
@@ -86,7 +90,7 @@ function pruneNow(io: Io, store: Store, selection: Selection, isForced: boolean)
   return pruned;
 }
 
-/** Given twice, the last one counts, as for every other option. */
+/** If an option is given twice, the last one counts. */
 function limitOptions() {
   const coerce = (value: unknown) => (Array.isArray(value) ? value.at(-1) : value);
   return Object.fromEntries(
@@ -125,7 +129,7 @@ async function select(store: Store, options: Options): Promise<Selection> {
   return { named: new Set(sessions.map((reference) => closedSession(store, reference))), reason: 'named' };
 }
 
-/** Those that have ended by now: what still passes in others might be what is to be kept. */
+/** Only sessions that have ended: frames to come in the others might be what `--keep` asks for. */
 async function filtered(
   store: Store,
   filter: string | undefined,
@@ -167,20 +171,20 @@ async function writePlan(
     return;
   }
   const sum = departures.reduce((total, one) => total + one.bytes, 0);
-  const told =
+  const summary =
     departures.length === 0
       ? `Nothing would be deleted of ${formatSize(bytes)}.`
       : `${formatCount(departures.length, 'session')} would be deleted, about ${formatSize(sum)} of ${formatSize(bytes)}. Nothing was changed.`;
-  await writeOutput(io, withLineEnds([...table(io, departures), told]));
+  await writeOutput(io, withLineEnds([...table(io, departures), summary]));
   sayExcess(io, excessBytes);
 }
 
 async function writePruned(io: Io, pruned: Pruned, json: boolean): Promise<void> {
   const { departures, bytesBefore, bytesAfter, remains, excessBytes } = pruned;
-  const told = `${formatCount(departures.length, 'session')} deleted, ${formatSize(Math.max(0, bytesBefore - bytesAfter))} given back: the store takes ${formatSize(bytesAfter)}.`;
+  const summary = `${formatCount(departures.length, 'session')} deleted, ${formatSize(Math.max(0, bytesBefore - bytesAfter))} given back: the store takes ${formatSize(bytesAfter)}.`;
   const lines = json
     ? [...departures.map(departureLine), prunedLine(pruned)]
-    : [...table(io, departures), told];
+    : [...table(io, departures), summary];
   await writeOutput(io, withLineEnds(lines));
   for (const remain of remains) say(io, remain);
   sayExcess(io, excessBytes);

@@ -29,7 +29,7 @@ type Options = {
 
 export const redactCommand: Command<Options> = {
   command: 'redact <session>',
-  describe: 'Mask the secrets of a recorded session, for good',
+  describe: 'Overwrite the secrets of a recorded session, for good',
   builder: (args) =>
     args
       .positional('session', {
@@ -40,15 +40,19 @@ export const redactCommand: Command<Options> = {
       .options({
         db: DB_OPTION,
         json: JSON_OPTION,
-        'dry-run': { type: 'boolean', default: false, describe: 'Change nothing; say what would be masked' },
+        'dry-run': {
+          type: 'boolean',
+          default: false,
+          describe: 'Change nothing; say what would be redacted',
+        },
         ...REDACTION_OPTIONS,
         redact: PATH_OPTION,
       })
-      .example('$0 redact latest --dry-run', 'How many secrets would be masked, by rule')
-      .example('$0 redact staging', 'Mask what the rules find')
-      .example("$0 redact 4f --redact '$..card'", 'Mask the values of a member too')
+      .example('$0 redact latest --dry-run', 'How many secrets would be redacted, by rule')
+      .example('$0 redact staging', 'Redact what the rules find')
+      .example("$0 redact 4f --redact '$..card'", 'Redact the values of a member too')
       .epilog(
-        'What is masked is overwritten: no file of the store has it afterwards. Exits with 1 where something of it may be left, and says where.',
+        'Secrets are overwritten: no file of the store has them afterwards. Exits with 1 where some bytes of them may be left, and says where.',
       ) as never,
   run({ session: reference, db, json, 'dry-run': isDry, ...given }, io) {
     const profile = readProfile(given['no-redact-rule'], given['redact-rule'], given.redact);
@@ -67,7 +71,7 @@ export const redactCommand: Command<Options> = {
   },
 };
 
-/** What others were interrupted in is finished first. Gives what of the old bytes could not be erased, too. */
+/** Finishes interrupted redactions first. `remains`: which of the old bytes could not be erased. */
 function redact(
   io: Io,
   store: Store,
@@ -105,12 +109,12 @@ function countsJson(session: string, { frames, heads, fields }: RedactionCounts,
 }
 
 function countsText({ frames, heads, fields }: RedactionCounts, isDry: boolean): string {
-  const verb = isDry ? 'would be masked' : 'masked';
+  const verb = isDry ? 'would be redacted' : 'redacted';
   const lines = [...frames]
     .toSorted(([, a], [, b]) => b - a)
     .map(([rule, count]) => `${rule.padEnd(20)}${verb} in ${formatCount(count, 'frame')}`);
   if (heads > 0) lines.push(`${'heads'.padEnd(20)}${verb} of ${formatCount(heads, 'HTTP exchange')}`);
   if (fields > 0) lines.push(`${'session'.padEnd(20)}${verb} in ${formatCount(fields, 'field')}`);
-  if (lines.length === 0) lines.push('nothing to mask');
+  if (lines.length === 0) lines.push('nothing to redact');
   return `${lines.join('\n')}\n`;
 }

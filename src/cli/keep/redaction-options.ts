@@ -4,7 +4,7 @@ const LIST = { type: 'string', array: true, default: [] as string[], requiresArg
 
 export const REDACTION_OPTIONS = {
   'no-redact-rule': { ...LIST, describe: 'Do without the rule of this id; may be repeated' },
-  'redact-rule': { ...LIST, describe: 'A rule besides: id=/pattern/flags; may be repeated' },
+  'redact-rule': { ...LIST, describe: 'A further rule: id=/pattern/flags; may be repeated' },
 } as const;
 
 export const PATH_OPTION = {

@@ -42,19 +42,21 @@ export const scanCommand: Command<Options> = {
         ...REDACTION_OPTIONS,
         rules: { type: 'boolean', default: false, describe: 'List the rules instead' },
       })
-      .example('$0 scan', 'All that is in the store')
+      .example('$0 scan', 'The whole store')
       .example('$0 scan recordings/ test/staging.ndjson', 'Text recordings, before they are committed')
-      .example('$0 scan --rules', 'What is looked for')
-      .epilog('Exits with 0 if nothing was found, with 1 if something was. No secret is printed.') as never,
+      .example('$0 scan --rules', 'What it looks for')
+      .epilog(
+        'Exits with 0 if it finds nothing, with 1 if it finds something. It prints no secret.',
+      ) as never,
   async run({ what, db, json, rules, ...profile }, io) {
-    // A reader that leaves early is no reason to say nothing of what was found.
+    // The summary on stderr is worth having even where the reader of stdout has left.
     ignoreErrors(io.stdout);
     if (rules) {
       listRules(io, json);
       return;
     }
     const without = profile['no-redact-rule'];
-    // No placeholder is made: what they would be does not matter.
+    // No placeholder is shown, so any key will do.
     const redactor = createRedactor(readProfile(without, profile['redact-rule'], []), () => '0'.repeat(12));
     const files = what.flatMap((one) => filesOf(io, one));
     const sessions = what.filter((one) => !isFile(io, one));
@@ -75,7 +77,7 @@ function isFile(io: Io, what: string): boolean {
   return what.endsWith('.ndjson') || what.includes('/') || existsSync(pathOf(io, what));
 }
 
-/** A file is searched whatever it is called; in a folder, text recordings are. */
+/** A file is searched, whatever its name; of a folder, its text recordings. */
 function filesOf(io: Io, what: string): string[] {
   if (!isFile(io, what)) return [];
   const path = pathOf(io, what);
@@ -144,7 +146,7 @@ function sayResult(io: Io, count: number, sessions: number, files: number): void
   ];
   const where = searched.join(' and ') || 'nothing';
   const found = count === 0 ? 'no secrets' : formatCount(count, 'secret');
-  const advice = count > 0 && sessions > 0 ? '; mask them with: tapedeck redact <session>' : '';
+  const advice = count > 0 && sessions > 0 ? '; redact them with: tapedeck redact <session>' : '';
   say(io, `${found} found in ${where}${advice}`);
 }
 

@@ -1,4 +1,4 @@
-/** What `replay` tells of a run: misses at once, what was added and withheld at the end, all of it in the report. */
+/** Reports what happens in `replay`: misses at once, what was added or withheld at the end, and everything in the report file. */
 
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
@@ -15,8 +15,8 @@ import { type Io, pathOf, say } from '../io.ts';
 export type ReplayLog = {
   /** A request that was refused. */
   miss(refusal: ReplayRefusal): void;
-  /** What else did not go as it was recorded. */
-  notice(told: Notice): void;
+  /** Anything else that was not as recorded. */
+  notice(notice: Notice): void;
   /** A call that was put to the live server. `withheld`: why it is not added. */
   call(episode: Episode, withheld: string | null): void;
   /** How many there were. */
@@ -29,7 +29,7 @@ export type ReplayLog = {
   close(): void;
 };
 
-/** So many calls are listed; the report has all. */
+/** At most this many calls are listed. The report has all. */
 const MAX_LISTED = 200;
 
 /** `isJson`: the report has one JSON object a line, for programs; else text, for people. */
@@ -89,7 +89,7 @@ function jsonLine(value: object): string {
   return `${JSON.stringify(value)}\n`;
 }
 
-/** Everything is in the file at once, whatever becomes of this process. */
+/** Writes at once, so that the file is complete even if this process is killed. */
 function createReport(path: string | null) {
   const file = path === null ? null : openReport(path);
   let failed: unknown = null;
@@ -123,7 +123,7 @@ function cannotReport(error: unknown): TapedeckError {
   return new TapedeckError('io', `The report cannot be written: ${(error as Error).message}.`);
 }
 
-/** `replay --calls FILE`: what was called, for whoever tests the client. Many processes may share the file. */
+/** `replay --calls FILE`: what was called, for tests of the client. Many processes may share the file. */
 
 /** `end` and `close` as those of `ReplayLog`. */
 export type CallsFile = Partial<CallLog> & Pick<ReplayLog, 'end' | 'close'>;
@@ -135,7 +135,7 @@ export function openCallsFile(io: Io, path: string | undefined): CallsFile {
   const name = `${process.pid}-${randomBytes(4).toString('hex')}`;
   let failed: unknown = null;
 
-  /** At once: whoever has seen an answer finds its call in the file. */
+  /** Writes at once: by the time a client sees an answer, its call is in the file. */
   function write(part: CallPart): void {
     if (failed !== null) return;
     try {

@@ -49,7 +49,7 @@ const REPLAY_OPTIONS = {
   'record-failures': {
     type: 'boolean',
     default: false,
-    describe: 'Add calls too that the live server did not answer by itself: it died, was slow, was not there',
+    describe: 'Also add calls that the live server failed to answer: it died, was slow, or was not there',
   },
   timeout: {
     type: 'number',
@@ -61,26 +61,26 @@ const REPLAY_OPTIONS = {
   repeat: {
     choices: ['error', 'last', 'cycle'],
     default: 'error' as Repeat,
-    describe: 'What a call gets that comes more often than it was recorded',
+    describe: 'How to answer a call that comes more often than it was recorded',
   },
   ignore: {
     type: 'string',
     array: true,
     default: [] as string[],
     requiresArg: true,
-    describe: 'A JSON path in the params that does not count, such as $.arguments.now; may be repeated',
+    describe: 'A JSON path in params to leave out, such as $.arguments.now; may be repeated',
   },
   'ignore-tool': {
     type: 'string',
     array: true,
     default: [] as string[],
     requiresArg: true,
-    describe: 'The same for one tool, in its arguments: name:$.path; may be repeated',
+    describe: 'The same in the arguments of one tool, as name:$.path; may be repeated',
   },
   speed: {
     type: 'string',
     default: 'fast',
-    describe: 'fast, recorded, or how many times as fast as recorded',
+    describe: 'fast, recorded, or a factor: 2 is twice as fast as recorded',
     requiresArg: true,
   },
   listen: {
@@ -93,30 +93,30 @@ const REPLAY_OPTIONS = {
     array: true,
     default: [] as string[],
     requiresArg: true,
-    describe: 'With --listen: a Host that clients may call it by, besides loopback; may be repeated',
+    describe: 'With --listen: a Host header to accept, besides loopback; may be repeated',
   },
   'allow-origin': {
     type: 'string',
     array: true,
     default: [] as string[],
     requiresArg: true,
-    describe: 'With --listen: an Origin whose pages may call it; may be repeated',
+    describe: 'With --listen: an Origin to accept requests from; may be repeated',
   },
   report: {
     type: 'string',
     describe:
-      'Write every miss, other answer and malformed input, whole, into this file; with another mode than none, also what was added, as JSON lines',
+      'Write every miss, other answer and malformed input into this file, in full; in other modes than none as JSON lines, with what was added',
     requiresArg: true,
   },
   calls: {
     type: 'string',
-    describe: 'Append every call, and what became of it, to this file, one JSON object a line',
+    describe: 'Append every call and its outcome to this file, one JSON object per line',
     requiresArg: true,
   },
   'fail-on-miss': {
     type: 'boolean',
     default: false,
-    describe: 'Exit with 1 when there was any of these, answered live or not',
+    describe: 'Exit with 1 after any miss, other answer or malformed input, answered live or not',
   },
   ...SUGGEST_OPTIONS,
 } as const;
@@ -127,7 +127,7 @@ export const replayCommand: Command<Options> = {
   builder: (args) =>
     args
       .usage(
-        '$0 replay <recording…> [options]\n$0 replay <recording> --mode <mode> [options] -- <command> [args…]\n$0 replay <recording> --mode <mode> [options] <url>\n\nAnswers a client as the recorded server did. By its mode it asks a live server what the recording\ndoes not have, and adds the answers:\n  none          never reach a server; what was not recorded is an error\n  once          record everything if there is no such recording yet; else as none\n  new_episodes  play what is recorded, ask live for the rest, and add that\n  all           record everything anew, in place of what is there',
+        '$0 replay <recording…> [options]\n$0 replay <recording> --mode <mode> [options] -- <command> [args…]\n$0 replay <recording> --mode <mode> [options] <url>\n\nAnswers a client as the recorded server did. Depending on the mode, it asks a live server what the\nrecording does not have, and adds the answers:\n  none          never reach a server; what was not recorded is an error\n  once          record everything if there is no such recording yet; else like none\n  new_episodes  play what is recorded, ask live for the rest, and add that\n  all           record everything anew, in place of what is there',
       )
       .positional('recording', {
         ...RECORDING,
@@ -137,13 +137,16 @@ export const replayCommand: Command<Options> = {
       .options(REPLAY_OPTIONS)
       .example('$0 replay demo', 'In a client’s config, in place of the server’s command')
       .example('$0 replay recordings/search.ndjson', 'A text recording, as it stands in a repository')
-      .example('$0 replay monday tuesday', 'What was recorded in both, as one recording')
-      .example('$0 replay demo --listen 127.0.0.1:0', 'Over HTTP, whatever the recording’s own transport was')
+      .example('$0 replay monday tuesday', 'Two sessions, as one recording')
+      .example('$0 replay demo --listen 127.0.0.1:0', 'Over HTTP, even if it was recorded over stdio')
       .example('$0 replay demo --ignore-tool search:$.now --fail-on-miss', 'In a test')
-      .example('$0 replay monday --suggest-ignore tuesday', 'What differs from run to run, as options')
+      .example(
+        '$0 replay monday --suggest-ignore tuesday',
+        'The arguments that differ from run to run, as options to paste',
+      )
       .example(
         '$0 replay test/search.ndjson --mode once -- ./server',
-        'Record at the first run, replay at all others',
+        'Record in the first run, replay in all others',
       )
       .example(
         '$0 replay demo --mode new_episodes https://api.example.com/mcp',
@@ -264,7 +267,7 @@ async function serveStdio(io: Io, mock: Mock, stopped: Promise<void>): Promise<v
     io.stdout.on('error', () => resolve());
   });
   await Promise.race([answered, left, stopped]);
-  // It would keep this process alive.
+  // An open stdin would keep the process alive.
   io.stdin.destroy();
 }
 
@@ -302,8 +305,6 @@ function readSpeed(text: string): Speed {
     `Expected fast, recorded or a number above 0 after \`--speed\`, got \`${text}\`.`,
   );
 }
-
-/** What `replay` plays, by its mode. */
 
 type ModeOptions = {
   /** Several only where nothing is added. */
@@ -357,7 +358,7 @@ async function openJoined(io: Io, argv: ModeOptions): Promise<Playback> {
   }
 }
 
-/** Null in a mode that reaches no server. Throws `TapedeckError` `usage` where one is given all the same. */
+/** Null in a mode that reaches no server. Throws `TapedeckError` `usage` if one is given nevertheless. */
 function readTarget(io: Io, argv: ModeOptions): LiveTarget | null {
   if (argv.mode !== 'none') return readLiveServer(io, argv, EXAMPLE);
   const isGiven = argv.url !== undefined || commandOf(argv).length > 0 || argv.header.length > 0;

@@ -1,4 +1,4 @@
-/** What `<recording>` names on a command line. Long work shows itself. */
+/** Opens what `<recording>` names on a command line. Shows the progress of long work. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TapedeckError } from '../../errors.ts';
@@ -13,8 +13,8 @@ export const RECORDING = {
 } as const;
 
 /**
- * A text recording is read into a store of its own, of which nothing is left behind, however we end. Signals break the
- * reading off; else they are left alone, so that they end work on a large recording at once.
+ * A text recording is read into a store of its own, which leaves nothing behind. Signals stop the reading. Afterwards they
+ * are left alone, so that they end work on a large recording at once.
  */
 export async function openSource(io: Io, recording: string, db: string | undefined): Promise<Source> {
   const progress = createProgress(io, 'imported', null);

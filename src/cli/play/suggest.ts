@@ -13,10 +13,10 @@ import { withSources } from './source.ts';
 export const SUGGEST_OPTIONS = {
   'suggest-ignore': {
     type: 'string',
-    describe: 'Answer nobody: compare with another recording of the same scenario, and print what to ignore',
+    describe: 'Serve nobody: compare with another recording of the same scenario, and print what to ignore',
     requiresArg: true,
   },
-  json: { type: 'boolean', default: false, describe: 'With --suggest-ignore: one JSON object a line' },
+  json: { type: 'boolean', default: false, describe: 'With --suggest-ignore: one JSON object per line' },
 } as const;
 
 /** Options that say how a client is answered; each with the value that it has where it is not given. */
@@ -53,7 +53,7 @@ export function checkSuggestOptions(argv: Options): void {
   }
 }
 
-/** Prints suggestions for the two recordings; what is ignored by the given options already is not among them. */
+/** Prints suggestions for two recordings, without those that the given options ignore already. */
 export async function suggestIgnore(io: Io, argv: Options, other: string): Promise<void> {
   const rules = { ignore: argv.ignore, ignoreTool: argv['ignore-tool'] };
   const found = await withSources(io, [...argv.recording, other], argv.db, (sources) => {

@@ -1,4 +1,4 @@
-/** What verification found, for people and for programs. Whatever was recorded or came live is escaped. */
+/** The result of a verification, for people and for programs. Recorded and live text is escaped. */
 
 import { type JunitCase, junitText } from '../../inspect/view/junit.ts';
 import { clip } from '../../inspect/view/text.ts';

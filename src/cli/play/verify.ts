@@ -60,27 +60,29 @@ export const verifyCommand: Command<Options> = {
         'read-only': {
           type: 'boolean',
           default: false,
-          describe: 'Of tools call only those whose annotations say readOnlyHint',
+          describe: 'Call only tools whose annotations say readOnlyHint',
         },
-        only: { ...LIST, describe: 'Ask only this method or tool (and shake hands); may be repeated' },
+        only: {
+          ...LIST,
+          describe: 'Send only requests of this method or tool, besides initialize; may be repeated',
+        },
         skip: {
           ...LIST,
-          describe: 'Do not ask this method or tool, or not compare this notification; may be repeated',
+          describe: 'Leave out this method or tool, or do not compare this notification; may be repeated',
         },
         'ignore-result': {
           ...LIST,
-          describe:
-            'A JSON path in the results that does not count; of one tool: name:$.path; may be repeated',
+          describe: 'A JSON path in results to leave out, or for one tool: name:$.path; may be repeated',
         },
         ignore: {
           ...LIST,
           describe:
-            'A JSON path in the params of what the server asks and says by itself that does not count; may be repeated',
+            'A JSON path to leave out in the params of the server’s requests and notifications; may be repeated',
         },
         'ignore-tool': {
           ...LIST,
           describe:
-            'An argument of a tool that does not count where its tools are compared: name:$.path; may be repeated',
+            'An argument of a tool to leave out where tools are compared: name:$.path; may be repeated',
         },
         timeout: {
           type: 'number',
@@ -93,17 +95,17 @@ export const verifyCommand: Command<Options> = {
         junit: { type: 'string', describe: 'Write a JUnit report into this file', requiresArg: true },
         markdown: { type: 'string', describe: 'Write a Markdown report into this file', requiresArg: true },
       })
+      .example('$0 verify demo -- npx -y my-mcp-server', 'Does the new version answer like the recorded one?')
       .example(
-        '$0 verify demo -- npx -y my-mcp-server',
-        'Does the new version answer as the recorded one did?',
+        '$0 verify recordings/search.ndjson https://api.example.com/mcp --read-only',
+        'Call only tools that change nothing',
       )
-      .example('$0 verify recordings/search.ndjson https://api.example.com/mcp --read-only', 'Change nothing')
       .example('$0 verify demo --ignore-result now:$.content --junit out.xml -- ./server', 'In CI')
-      .epilog('Exits with 0 if all is equal, 1 if not, 2 if it could not run.') as never,
+      .epilog('Exits with 0 if everything is equal, 1 if not, 2 if it could not run.') as never,
   async run(argv, io) {
     const target = readLiveServer(io, argv, 'tapedeck verify demo');
     const options = readOptions(io, argv);
-    // A reader that leaves early is no reason to stop half-way.
+    // The exit code counts even where the reader of stdout has left.
     ignoreErrors(io.stdout);
     const { store, session, keyStores, close } = await openSource(io, argv.recording, argv.db);
     const { connect, stopped, ignoreSignals } = endedBySignals(io, target.connect);
@@ -166,7 +168,7 @@ function readOptions(io: Io, argv: Options): VerifyOptions {
       if (only.length > 0 && !isNamed(only, asked)) return 'not in --only';
       if (isNamed(skip, asked)) return 'in --skip';
       if (!argv['read-only'] || asked.method !== 'tools/call') return null;
-      // What the live server says of a tool counts more than what was recorded.
+      // The live server's annotations count before the recorded ones.
       const tool = liveTools.get(asked.target ?? '') ?? recordedTools.get(asked.target ?? '');
       return isReadOnly(tool) ? null : 'not said to be read-only';
     },
@@ -179,7 +181,7 @@ function isNews(method: string): boolean {
   return method.startsWith('notifications/');
 }
 
-/** A misspelt name would leave out everything, or nothing. */
+/** A misspelt name would leave out everything or nothing. */
 function checkNames({ script, load, read }: Recording, names: readonly string[]): void {
   const known = new Set<string>();
   for (let call = 0; call < script.size; call += 1) {

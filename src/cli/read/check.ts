@@ -42,7 +42,7 @@ type Options = {
 
 type CheckOptions = Omit<Options, 'filter'> & { filter: Filter | undefined };
 
-/** A file holds that many findings of a rule and session; its counts are whole. */
+/** A report lists at most this many findings per rule and session. Its counts are complete. */
 const MAX_IN_FILE = 1000;
 
 export const checkCommand: Command<Options> = {
@@ -58,20 +58,20 @@ export const checkCommand: Command<Options> = {
         severity: {
           choices: SEVERITIES,
           default: 'warning' as const,
-          describe: 'Tell what is at least that grave, and exit 1 for it',
+          describe: 'Report findings of at least this severity, and exit with 1 if there are any',
           requiresArg: true,
         },
         skip: {
           type: 'string',
           array: true,
           default: [] as string[],
-          describe: 'Leave a rule out (may be repeated)',
+          describe: 'Leave this rule out; may be repeated',
           requiresArg: true,
         },
         sarif: { type: 'string', describe: 'Write the findings as SARIF 2.1.0', requiresArg: true },
         junit: {
           type: 'string',
-          describe: 'Write the findings as JUnit XML, a case a rule',
+          describe: 'Write the findings as JUnit XML, one case per rule',
           requiresArg: true,
         },
         rules: { type: 'boolean', default: false, describe: 'List the rules, and check nothing' },
@@ -85,12 +85,12 @@ export const checkCommand: Command<Options> = {
         );
       })
       .example('$0 check', 'The newest session')
-      .example('$0 check staging --severity error', 'A session by name, for grave faults only')
+      .example('$0 check staging --severity error', 'A session by name, errors only')
       .example(
         '$0 check recordings/a.ndjson recordings/b.ndjson --sarif check.sarif',
         'Text recordings, in CI',
       )
-      .example('$0 check --rules', 'All rules, each in a sentence'),
+      .example('$0 check --rules', 'All rules, a sentence each'),
   async run(options, io) {
     if (options.rules) return writeOutput(io, withLineEnds(ruleLines()));
     const filter = await readFilter(options.filter);
@@ -166,7 +166,7 @@ function* wanted(
   }
 }
 
-/** The whole session is checked; told is what is found with a frame of the selection. */
+/** The whole session is checked. Reported is only what concerns a frame of the selection. */
 function selectedFrames(
   store: Store,
   session: SessionRow,
@@ -180,7 +180,7 @@ function selectedFrames(
   return ({ place }) => place !== null && selected.has(place.seq);
 }
 
-/** Findings as they come, and at the end what there was. */
+/** Findings as they come; `done` gets the tallies at the end. */
 function* jsonLines(
   session: SessionRow,
   findings: Iterable<Finding>,

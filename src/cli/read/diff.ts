@@ -32,7 +32,7 @@ const PATHS = { type: 'string', array: true, default: [] as string[], requiresAr
 
 export const diffCommand: Command<Options> = {
   command: 'diff <a> <b>',
-  describe: 'Compare two sessions: what the servers offer, what was asked, answered, and how fast',
+  describe: 'Compare two sessions: what the servers offer, the calls, the answers, and their times',
   builder: (args) =>
     args
       .positional('a', RECORDING)
@@ -40,18 +40,21 @@ export const diffCommand: Command<Options> = {
       .options({
         db: DB_OPTION,
         json: JSON_OPTION,
-        ignore: { ...PATHS, describe: 'A JSON path in params that does not count (may be repeated)' },
+        ignore: { ...PATHS, describe: 'A JSON path in params to leave out; may be repeated' },
         'ignore-tool': {
           ...PATHS,
-          describe: 'The same in the arguments of one tool: NAME:PATH (may be repeated)',
+          describe: 'The same in the arguments of one tool, as name:$.path; may be repeated',
         },
         'ignore-result': {
           ...PATHS,
-          describe: 'A JSON path in results that does not count, or of one tool: NAME:PATH (may be repeated)',
+          describe: 'A JSON path in results to leave out, or for one tool: name:$.path; may be repeated',
         },
       })
-      .example('$0 diff before.ndjson latest', 'A text recording with the newest session')
-      .example("$0 diff monday tuesday --ignore-tool 'search:$.now'", 'Two sessions by name, but for a time'),
+      .example('$0 diff before.ndjson latest', 'A text recording and the newest session')
+      .example(
+        "$0 diff monday tuesday --ignore-tool 'search:$.now'",
+        'Two sessions by name, except for a time in them',
+      ),
   async run(options, io) {
     const ignore = readIgnoreRules(options.ignore, options['ignore-tool']);
     const results = readResultRules(options['ignore-result']);
@@ -64,7 +67,7 @@ export const diffCommand: Command<Options> = {
   },
 };
 
-/** What two sessions differ in, for people and for programs. Whatever was recorded is escaped. */
+/** Differences between two sessions, for people and for programs. Recorded text is escaped. */
 
 const SIDES = { from: 'a', to: 'b' };
 
@@ -133,7 +136,7 @@ const TIMING_COLUMNS: readonly Column<TimingRow>[] = [
   figure('P95 B', 1, ({ b }) => time(p95(b))),
 ];
 
-/** The ones that took longest, with the median and the 95th percentile of both sides. */
+/** The slowest calls, with the median and the 95th percentile of both sides. */
 function* timingLines(timings: readonly Timing[], style: TerminalStyle): Generator<string> {
   const rows = timings
     .map((timing) => ({ ...timing, most: Math.max(p95(timing.a) ?? 0, p95(timing.b) ?? 0) }))

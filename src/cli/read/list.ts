@@ -33,7 +33,7 @@ export const listCommand: Command<Options> = {
         throw new TapedeckError('usage', 'Expected a whole number after `--limit`. Example: --limit 20');
       })
       .example('$0 list', 'The newest 50 sessions')
-      .example("$0 list --filter 'status~error since=today'", 'Those in which something failed today')
+      .example("$0 list --filter 'status~error since=today'", 'Sessions in which something failed today')
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
   async run({ db, filter: written, json, limit }, io) {
     const filter = await readFilter(written);

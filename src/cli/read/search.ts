@@ -16,7 +16,7 @@ import { DB_OPTION, FILTER_OPTION, JSON_OPTION } from '../options.ts';
 import { createProgress, type ProgressLine, withLineEnds, writeOutput } from '../output.ts';
 import { openSide, sayWithoutSide, withStore } from '../store.ts';
 
-/** Texts that look like options stand behind `--`. */
+/** Texts that look like options come after `--`. */
 type SearchOptions = {
   '--'?: string[];
   text: string[] | undefined;
@@ -41,7 +41,7 @@ export const searchCommand: Command<SearchOptions> = {
       .positional('text', {
         type: 'string',
         array: true,
-        describe: 'What the frames must hold, all of it, whatever its case',
+        describe: 'Texts that the frames must all contain, in upper or lower case',
       })
       .options({
         db: DB_OPTION,
@@ -62,7 +62,7 @@ export const searchCommand: Command<SearchOptions> = {
           throw new TapedeckError('usage', 'Expected a text to search for. Example: tapedeck search timeout');
         return true;
       })
-      .example('$0 search timeout', 'Whatever mentions it, in any session')
+      .example('$0 search timeout', 'Every frame that mentions it, in any session')
       .example(
         '$0 search "not found" --filter "tool=fetch since=1d"',
         'A phrase, in the calls of a tool since yesterday',
@@ -73,8 +73,6 @@ export const searchCommand: Command<SearchOptions> = {
       ),
   run: search,
 };
-
-/** What `search` does. In a file of its own, because it loads much that no other command needs. */
 
 export async function search(options: SearchOptions, io: Io): Promise<void> {
   const { db, filter: written, json, limit } = options;
@@ -101,7 +99,7 @@ function filterOf(texts: readonly string[], written: string | undefined): Filter
   return { type: 'and', parts: [...texts.map(textTerm), filter] };
 }
 
-/** Null where it cannot be kept, which costs time, not findings. */
+/** Null where the index cannot be kept: the search is slower then, and finds the same. */
 function upToDateIndex(io: Io, side: SideFile, store: Store): SearchIndex | null {
   let progress: ProgressLine | undefined;
   try {

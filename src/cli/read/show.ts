@@ -30,7 +30,7 @@ type Options = {
   full: boolean;
 };
 
-/** What is shown: of a session some frames, or all. */
+/** `only`: the frames to show; undefined: all. */
 type SessionView = {
   store: Store;
   session: SessionRow;
@@ -66,7 +66,7 @@ export const showCommand: Command<Options> = {
         },
       })
       .example('$0 show', 'The newest session')
-      .example('$0 show staging --full', 'A session by name, with all it said')
+      .example('$0 show staging --full', 'A session by name, complete')
       .example("$0 show --filter 'tool=search dur>1s'", 'The slow calls of a tool, and their answers')
       .example('$0 show 4f --json | jq -r .text', 'The verbatim frames, for a program')
       .example('$0 show --http --full', 'Each HTTP request and its answer, with all their headers'),
@@ -129,7 +129,7 @@ function* exchanges(shown: SessionView, isFull: boolean): Generator<string> {
   }
 }
 
-/** Those that a frame of the selection came on. */
+/** The exchanges that carried a frame of the selection. */
 function* shownExchanges({ store, session, only }: SessionView): Generator<HttpExchangeRow> {
   const isShown = only === undefined ? () => true : selectedHttpExchanges(store, session.number, only);
   for (const httpExchange of eachHttpExchange(store, session.number))

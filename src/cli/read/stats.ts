@@ -34,7 +34,7 @@ export const statsCommand: Command<StatsOptions> = {
       })
       .options({
         db: DB_OPTION,
-        all: { type: 'boolean', default: false, describe: 'Of all sessions together' },
+        all: { type: 'boolean', default: false, describe: 'All sessions together' },
         by: {
           choices: ['tool', 'method', 'session'] as const,
           default: 'tool' as const,
@@ -49,15 +49,13 @@ export const statsCommand: Command<StatsOptions> = {
         throw new TapedeckError('usage', 'Expected a session or `--all`, got both. Leave one out.');
       })
       .example('$0 stats', 'The newest session, by method and tool')
-      .example('$0 stats --all --by session', 'All sessions, a row each')
+      .example('$0 stats --all --by session', 'All sessions, one row each')
       .example(
         "$0 stats --all --filter 'name=staging since=1d' --json",
-        'A day of some sessions, for a program',
+        'The last day of some sessions, for a program',
       ),
   run: stats,
 };
-
-/** What `stats` does. In a file of its own, because it loads much that no other command needs. */
 
 export async function stats(
   { session, all, by, db, filter: written, json }: StatsOptions,
@@ -83,7 +81,7 @@ export async function stats(
   });
 }
 
-/** Figures are kept of whole sessions. */
+/** Figures of whole sessions are stored, and need not be computed again. */
 function* wholeFigures(
   io: Io,
   store: Store,

@@ -23,17 +23,17 @@ type Options = {
   slow: number;
 };
 
-/** Short enough to feel live. A look at a store that nobody wrote to costs a microsecond. */
+/** Short enough to feel live. Polling a store that nobody wrote to costs a microsecond. */
 const POLL_MS = 50;
 
-/** So often the ages of open calls move on. */
+/** How often the ages of open calls are updated. */
 const FOOT_MS = 500;
 
 const MAX_FOOT_LINES = 5;
 
 export const tailCommand: Command<Options> = {
   command: 'tail [session]',
-  describe: 'Show what passes now, in all sessions or in one',
+  describe: 'Show traffic as it passes, in all sessions or in one',
   builder: (args) =>
     args
       .positional('session', {
@@ -48,13 +48,13 @@ export const tailCommand: Command<Options> = {
           type: 'number',
           alias: 'n',
           default: 10,
-          describe: 'Begin with the last so many frames of the newest session',
+          describe: 'Begin with this many of the newest session’s last frames',
           requiresArg: true,
         },
         slow: {
           type: 'number',
           default: 1000,
-          describe: 'Calls that take longer stand out, in milliseconds',
+          describe: 'Highlight calls that take longer than this many milliseconds',
           requiresArg: true,
         },
       })
@@ -65,7 +65,7 @@ export const tailCommand: Command<Options> = {
           throw new TapedeckError('usage', 'Expected milliseconds after `--slow`. Example: --slow 250');
         return true;
       })
-      .example('$0 tail', 'All sessions, whichever process records them')
+      .example('$0 tail', 'All sessions, of every recording process')
       .example("$0 tail --filter 'status!=ok or dur>2s'", 'What fails or is slow')
       .example('$0 tail staging --json | jq .text', 'One session, for a program'),
   async run(options, io) {
@@ -130,7 +130,7 @@ type Screen = {
 function createScreen(io: Io, store: Store, { json, slow }: Options): Screen {
   const options: TailViewOptions = { ...terminalStyle(io.stdout, io.env), slowMs: slow };
   const hasFoot = io.stdout.isTTY === true && io.env['TERM'] !== 'dumb' && !json;
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let footLines = 0;
   let lastFoot = 0;
 
@@ -149,7 +149,7 @@ function createScreen(io: Io, store: Store, { json, slow }: Options): Screen {
     lastFoot = now;
     const calls = openCalls();
     if (hasFoot) drawFoot(calls);
-    else tellSlow(calls);
+    else reportSlow(calls);
   }
 
   function drawFoot(calls: readonly OpenCall[]): void {
@@ -163,12 +163,12 @@ function createScreen(io: Io, store: Store, { json, slow }: Options): Screen {
     footLines = shown.length;
   }
 
-  function tellSlow(calls: readonly OpenCall[]): void {
+  function reportSlow(calls: readonly OpenCall[]): void {
     for (const call of calls) {
       const key = `${call.session.number}.${call.seq}.${call.n}`;
       const now = Date.now() * 1000;
-      if (told.has(key) || (now - call.at) / 1000 <= slow) continue;
-      told.add(key);
+      if (reported.has(key) || (now - call.at) / 1000 <= slow) continue;
+      reported.add(key);
       write(`${openCallLine(call, now, options)}\n`);
     }
   }

@@ -11,36 +11,35 @@ import { filled } from './options.ts';
 export const HTTP_OPTIONS = {
   listen: {
     type: 'string',
-    describe:
-      'With a URL: where clients reach it, host:port (default 127.0.0.1:8808; port 0 takes a free one)',
+    describe: 'With a URL: listen at host:port (default 127.0.0.1:8808; port 0 takes a free one)',
   },
   'no-edit': {
     type: 'boolean',
-    describe: 'With a URL: change nothing at all, not even the addresses by which the server names itself',
+    describe: 'With a URL: change nothing at all, not even the server’s own addresses in its messages',
   },
   insecure: { type: 'boolean', describe: 'With a URL: accept any certificate of the server' },
   'tls-cert': {
     type: 'string',
     describe: 'With a URL: listen with TLS, with the certificate in this PEM file',
   },
-  'tls-key': { type: 'string', describe: 'With a URL: and the key in this one' },
+  'tls-key': { type: 'string', describe: 'With a URL: the key of that certificate, as PEM' },
   'allow-host': {
     type: 'string',
     multiple: true,
-    describe: 'With a URL: a Host that clients may call it by, besides loopback; * for any; may be repeated',
+    describe: 'With a URL: a Host header to accept, besides loopback; * for any; may be repeated',
   },
   'allow-origin': {
     type: 'string',
     multiple: true,
-    describe: 'With a URL: an Origin whose pages may call it; * for any; may be repeated',
+    describe: 'With a URL: an Origin to accept requests from; * for any; may be repeated',
   },
   grace: {
     type: 'string',
-    describe: 'With a URL: seconds that open streams may go on when it is stopped (default 5)',
+    describe: 'With a URL: how many seconds open streams may go on after a signal (default 5)',
   },
 } as const;
 
-/** Values as yargs gives them. */
+/** Values as yargs returns them. */
 export type RawHttpOptions = {
   listen?: string | undefined;
   'no-edit'?: boolean | undefined;
@@ -70,7 +69,7 @@ export function checkHttpOptions(io: Io, url: string, raw: RawHttpOptions): Http
   };
 }
 
-/** Those that do not say where it listens, and for whom. */
+/** The options that do not say where it listens, or for which server. */
 export function checkProxyOptions(raw: RawHttpOptions): ProxyOptions {
   return {
     isInsecure: raw.insecure ?? false,
@@ -81,7 +80,7 @@ export function checkProxyOptions(raw: RawHttpOptions): ProxyOptions {
   };
 }
 
-/** The first of the options that only a URL can have, as it is written. */
+/** The first option that needs a URL, as it was written. */
 export function firstHttpOption(raw: RawHttpOptions): string | undefined {
   const name = Object.keys(HTTP_OPTIONS).find((key) => raw[key as keyof RawHttpOptions] !== undefined);
   return name === undefined ? undefined : `--${name}`;

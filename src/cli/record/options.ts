@@ -20,21 +20,21 @@ export const RECORD_OPTIONS = {
   strict: {
     type: 'boolean',
     describe:
-      'Record everything or stop: refuse to start without a store, wait for it, end the traffic if it fails',
+      'Record everything or stop: refuse to start without a store, wait for it, and end the traffic if it fails',
   },
   durable: { type: 'boolean', describe: 'Survive power loss too: every commit reaches the disk (slower)' },
   'max-frame': {
     type: 'string',
-    describe: 'Record at most this much of one line, body or event (default 256mb); it is forwarded whole',
+    describe: 'Record at most this much of a line, body or event (default 256mb); all of it is forwarded',
   },
-  'max-queue': { type: 'string', describe: 'Memory for what waits to be stored (default 256mb)' },
+  'max-queue': { type: 'string', describe: 'Memory for traffic that waits to be stored (default 256mb)' },
   ...RETENTION_OPTIONS,
   ...CONFIG_OPTIONS,
   'no-redact': { type: 'boolean', describe: 'Store secrets as they are' },
   'no-redact-rule': {
     type: 'string',
     multiple: true,
-    describe: 'Do without the rule of this id (see: tapedeck scan --rules); may be repeated',
+    describe: 'Leave out the rule with this id (see: tapedeck scan --rules); may be repeated',
   },
   'redact-rule': {
     type: 'string',
@@ -60,13 +60,13 @@ export type RecordOptions = {
   durable: boolean;
   maxFrameBytes: number;
   maxQueueBytes: number;
-  /** Prune by the way; null: never. */
+  /** What to prune in the background; null: nothing. */
   retention: RetentionLimits | null;
   /** Null: with --no-redact. */
   redaction: RedactionProfile | null;
 };
 
-/** Values as either parser gives them. */
+/** Values as either parser returns them. */
 export type RawRecordOptions = RawRetention & {
   db?: string | undefined;
   name?: string | undefined;
@@ -85,8 +85,8 @@ export type RawRecordOptions = RawRetention & {
 export type RecordCommand = { options: RecordOptions; command: string; args: string[] };
 
 /**
- * Reads `record`'s arguments without yargs. Undefined where they are anything but plainly right: yargs then has the
- * word, with its help and its error texts.
+ * Reads `record`'s arguments without yargs. Undefined where anything is wrong with them: then yargs reads
+ * them, with its help and its error texts.
  */
 export function readRecordFast(argv: readonly string[]): RecordCommand | undefined {
   const dashes = argv.indexOf('--');

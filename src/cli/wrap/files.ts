@@ -1,4 +1,4 @@
-/** Wraps or unwraps the files that are meant, one after the other: what is wrong with one does not stop the others. */
+/** Wraps or unwraps files, one after the other. A file that is refused does not stop the others. */
 
 import { fileURLToPath } from 'node:url';
 import { structuredPatch } from 'diff';
@@ -58,11 +58,11 @@ function ownBin(): string {
 
 type Work = {
   change: (target: Target, keeper: Keeper) => Promise<Change>;
-  /** What is to be said at the end. */
+  /** Lines for the end. */
   advice: (changes: readonly Change[]) => string[];
 };
 
-/** `known`: files of which is known that they were wrapped. Sets the exit code where something was refused. */
+/** `known`: files that were wrapped before. Sets the exit code where something was refused. */
 async function changeFiles(
   io: Io,
   word: string,
@@ -83,14 +83,14 @@ async function changeFiles(
   try {
     await (isDryRun ? work() : withLock(keeperFolder(io), work));
   } finally {
-    // Whatever comes between: what was changed is said.
+    // What was changed is reported even after an error.
     const lines = changes.flatMap((one) => [...changeLines(one), ...(isDryRun ? diffLines(one) : [])]);
     await writeOutput(io, withLineEnds([...lines, ...(isDryRun ? DRY_RUN : advice(changes))]));
   }
   if (changes.some(({ rows }) => rows.some((row) => isNamedRefusal(row, names)))) io.exitCode = REFUSED;
 }
 
-/** None where the file is refused: the others are not. */
+/** Empty where the file is refused. */
 async function tryChange(io: Io, { file }: Target, change: () => Promise<Change>): Promise<Change[]> {
   try {
     return [await change()];
@@ -106,7 +106,7 @@ function isNamedRefusal({ entry, outcome }: Row, names: readonly string[]): bool
   return outcome === 'refused' && names.includes(entry.name);
 }
 
-/** A name that is nowhere is a slip: then nothing at all is done. */
+/** Refuses a name that no file has, before anything is changed. */
 function assertNamed(targets: readonly Target[], names: readonly string[], keeper: Keeper): void {
   const listed = targets.map((target) => listConfig(target, keeper));
   const there = new Set(listed.flatMap(({ servers }) => servers.map(({ name }) => name)));
@@ -121,12 +121,10 @@ function assertNamed(targets: readonly Target[], names: readonly string[], keepe
   );
 }
 
-/** What `wrap` and `unwrap` did, for people. */
-
 export const NO_CLIENT =
   'No config of a known client was found. A file is wrapped by its path: tapedeck wrap <file>';
 
-/** What stands before the note. */
+/** The word before the note. */
 const WORDS: Record<EntryOutcome, string> = {
   wrapped: 'wrapped',
   unwrapped: 'unwrapped',
@@ -136,7 +134,7 @@ const WORDS: Record<EntryOutcome, string> = {
 
 /** The file, and a line for each of its servers. */
 function changeLines({ target, rows }: Change): string[] {
-  const names = rows.map(({ entry }) => escapeText(labelOf(entry)));
+  const names = rows.map(({ entry }) => escapeText(serverLabel(entry)));
   const width = Math.max(0, ...names.map(widthOf));
   const lines = rows.map((row, i) => `  ${pad(names[i] ?? '', width)}  ${outcomeOf(row)}`);
   return [escapeText(titleOf(target)), ...(lines.length > 0 ? lines : ['  no servers'])];
@@ -151,12 +149,12 @@ export function titleOf({ client, file }: Target): string {
 }
 
 /** The name, and where it is needed the project that the server is for. */
-export function labelOf({ name, path }: Pick<Entry, 'name' | 'path'>): string {
+export function serverLabel({ name, path }: Pick<Entry, 'name' | 'path'>): string {
   const [first, project] = path;
   return first === 'projects' && project !== undefined ? `${name} (${project})` : name;
 }
 
-/** Only the lines that change: what stands between them may be secret. */
+/** Only lines that change: the lines between them may hold secrets. */
 function diffLines({ target, before, after }: Change): string[] {
   const { hunks } = structuredPatch('', '', before.toString(), after.toString(), '', '', { context: 0 });
   const name = escapeText(target.file);
@@ -167,7 +165,7 @@ function diffLines({ target, before, after }: Change): string[] {
   return lines.length === 0 ? [] : [`--- ${name}`, `+++ ${name}`, ...lines];
 }
 
-/** What is to be done next, and what is to be known. */
+/** What to do next, and what to know. */
 function wrapAdvice(word: string, changes: readonly Change[], launcher: readonly string[]): string[] {
   const changed = changes.filter(isChanged);
   if (changed.length === 0) return [];

@@ -11,7 +11,7 @@ import { thisKeeper, thisMachine } from '../machine.ts';
 import { DRY_RUN_OPTION, JSON_OPTION, SERVERS, TARGET } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 import { filled } from '../record/options.ts';
-import { labelOf, NO_CLIENT, titleOf } from './files.ts';
+import { NO_CLIENT, serverLabel, titleOf } from './files.ts';
 
 type Options = {
   target: string | undefined;
@@ -38,7 +38,7 @@ export const wrapCommand: Command<Options> = {
           default: false,
           describe: 'Show the clients found, their servers, and which are wrapped',
         },
-        json: { ...JSON_OPTION, describe: 'With --list: one JSON object a line' },
+        json: { ...JSON_OPTION, describe: 'With --list: one JSON object per line' },
         'dry-run': DRY_RUN_OPTION,
         db: {
           type: 'string',
@@ -48,7 +48,10 @@ export const wrapCommand: Command<Options> = {
         },
       })
       .example('$0 wrap --list', 'Which clients and servers there are')
-      .example('$0 wrap cursor', 'Wrap all servers of Cursor: of the user, and of the project in this folder')
+      .example(
+        '$0 wrap cursor',
+        'Wrap all servers of Cursor, the user’s and those of the project in this folder',
+      )
       .example('$0 wrap claude-code github', 'Only this one')
       .example('$0 wrap ./mcp.json --dry-run', 'Show what would change in this file')
       .epilog(
@@ -92,7 +95,7 @@ export const unwrapCommand: Command<UnwrapOptions> = {
       .options({ 'dry-run': DRY_RUN_OPTION })
       .example('$0 unwrap cursor', 'All servers of Cursor, in every project where they were wrapped')
       .example('$0 unwrap cursor github', 'Only this one')
-      .example('$0 unwrap all', 'Everything that was ever wrapped'),
+      .example('$0 unwrap all', 'Everything that is wrapped'),
   async run({ target, servers, 'dry-run': isDryRun }, io) {
     const { unwrapFiles } = await import('./files.ts');
     await unwrapFiles(io, target, servers, isDryRun);
@@ -133,7 +136,7 @@ function jsonLines({ target, servers, problem }: ListedConfig): string[] {
 function textLines(io: Io, configs: readonly ListedConfig[]): string[] {
   if (configs.length === 0) return [NO_CLIENT];
   const { width } = terminalStyle(io.stdout, io.env);
-  const names = configs.flatMap(({ servers }) => servers.map((server) => escapeText(labelOf(server))));
+  const names = configs.flatMap(({ servers }) => servers.map((server) => escapeText(serverLabel(server))));
   const column = Math.min(Math.max(0, ...names.map(widthOf)), Math.floor(width / 2));
   return configs.flatMap(({ target, servers, problem }) => [
     escapeText(titleOf(target)),
@@ -145,7 +148,7 @@ function textLines(io: Io, configs: readonly ListedConfig[]): string[] {
 
 function serverLine(server: ListedServer, column: number): string {
   const { transport, isWrapped, isDisabled, problem } = server;
-  const name = pad(clip(escapeText(labelOf(server)), column), column);
+  const name = pad(clip(escapeText(serverLabel(server)), column), column);
   const state = isWrapped ? 'wrapped' : transport === null ? 'cannot be wrapped' : 'not wrapped';
   const notes = [...(isDisabled ? ['disabled'] : []), ...(problem === null ? [] : [escapeText(problem)])];
   return `  ${name}  ${(transport ?? '').padEnd(5)}  ${[state, ...notes].join('; ')}`;

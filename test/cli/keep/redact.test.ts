@@ -3,13 +3,13 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { startServer } from '../../support/http.ts';
 import { recordUrl } from '../../support/http-record.ts';
+import { storeOnce } from '../../support/once.ts';
 import { FAKE_SECRETS, indexHolds, storeHolds } from '../../support/secrets.ts';
 import { send } from '../../support/send.ts';
 import {
   latestSession,
   record,
   showFrames,
-  storeOfFile,
   tapedeck,
   tapedeckInProcess,
   tempStore,
@@ -30,14 +30,8 @@ async function recordLines(db: string, options: readonly string[] = ['--no-redac
   await run.ended;
 }
 
-const unredacted = storeOfFile(recordLines);
-
 /** A copy of one recording with secrets, to be changed. */
-async function secretStore(): Promise<string> {
-  const db = tempStore();
-  copyFileSync(await unredacted(), db);
-  return db;
-}
+const secretStore = storeOnce((db) => recordLines(db));
 
 async function redact(db: string, ...args: string[]) {
   const { code, stdout, stderr } = await tapedeckInProcess(['redact', 'latest', '--db', db, ...args]);
@@ -50,15 +44,15 @@ test('what is masked after the fact is in no file of the store any more, and the
   expect(storeHolds(db, FAKE_SECRETS[0]?.secret ?? '')).toBe(true);
   const { code, stdout, stderr } = await redact(db);
   expect([code, stderr]).toEqual([0, '']);
-  expect(stdout).toMatch(/^github-token +masked in \d+ frames$/m);
-  expect(stdout).toMatch(/^session +masked in 3 fields$/m);
+  expect(stdout).toMatch(/^github-token +redacted in \d+ frames$/m);
+  expect(stdout).toMatch(/^session +redacted in 3 fields$/m);
   for (const { secret } of FAKE_SECRETS) expect(storeHolds(db, secret), secret).toBe(false);
   const after = await showFrames(db);
   expect(after.map(({ messages }) => messages)).toEqual(before.map(({ messages }) => messages));
   expect(after.map(({ size }) => size)).toEqual(before.map(({ size }) => size));
   expect((await latestSession(db)).target).toContain('--api-key');
   expect((await tapedeckInProcess(['scan', '--db', db])).code).toBe(0);
-  expect((await redact(db)).stdout).toBe('nothing to mask\n');
+  expect((await redact(db)).stdout).toBe('nothing to redact\n');
 });
 
 test('what was recorded and then masked is what would have been recorded', async () => {
@@ -100,7 +94,7 @@ test('own rules and paths mask more, in what was redacted already too', async ()
   run.child.stdin.end(`${call('see TCK-77', 1)}${call('x', 2)}`);
   await run.ended;
   const { stdout } = await redact(db, '--redact-rule', 'ticket=/TCK-\\d+/', '--redact', '$.params.name');
-  expect(stdout).toBe('path                masked in 4 frames\nticket              masked in 2 frames\n');
+  expect(stdout).toBe('path                redacted in 4 frames\nticket              redacted in 2 frames\n');
   expect(storeHolds(db, 'TCK-77')).toBe(false);
 });
 
@@ -140,7 +134,7 @@ test('where others are at work in the store, it says that old bytes may be left'
   reader.close();
   expect(code).toBe(1);
   expect(stderr).toContain('because another process is reading the store');
-  expect(await redact(db)).toEqual({ code: 0, stdout: 'nothing to mask\n', stderr: '' });
+  expect(await redact(db)).toEqual({ code: 0, stdout: 'nothing to redact\n', stderr: '' });
   expect(storeHolds(db, FAKE_SECRETS[1]?.secret ?? '')).toBe(false);
 });
 

@@ -48,7 +48,7 @@ test('what was recorded with --no-redact is found: session, frame, place, rule, 
       { session, seq: i + 1, channel, place: '/params/arguments/password', rule: 'secret-value' },
     ]),
   );
-  expect(stderr).toMatch(/^tapedeck: 4 secrets found in 1 session; mask them with: tapedeck redact/);
+  expect(stderr).toMatch(/^tapedeck: 4 secrets found in 1 session; redact them with: tapedeck redact/);
   const plain = await scan('latest', '--db', db);
   expect(plain.lines[0]).toMatch(
     /^[0-9a-f]{12} {2}frame 1 {2}stdin {2}\/params\/arguments\/a\/1\/b~1c {2}github-token$/,

@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import type { Log } from 'sarif';
 import { expect, test } from 'vitest';
 import { RULE_IDS } from '../../../src/inspect/check/rules.ts';
-import { ROOT, record, storeOfFile, tapedeckInProcess, tempFolder } from '../../support/tapedeck.ts';
+import { storeOnce } from '../../support/once.ts';
+import { ROOT, record, tapedeckInProcess, tempFolder } from '../../support/tapedeck.ts';
 
 const STDIO = join(ROOT, 'recordings/everything-stdio.ndjson');
 
 /** A session with faults of both sides: ids, pollution, an answer that nobody asked for. */
-const faulty = storeOfFile(async (db) => {
+const faulty = storeOnce(async (db) => {
   const { child, ended } = record(db, ['garbage-stdout.js'], ['--name', 'faulty']);
   child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping","\\u001b[31m":1}\n');
   child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"rpc.x"}\n');

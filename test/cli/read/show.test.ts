@@ -1,21 +1,13 @@
 import { expect, test } from 'vitest';
 import { widthOf } from '../../../src/inspect/view/text.ts';
-import {
-  BIN,
-  fixture,
-  record,
-  start,
-  storeOfFile,
-  tapedeckInProcess,
-  tempStore,
-  until,
-} from '../../support/tapedeck.ts';
+import { storeOnce } from '../../support/once.ts';
+import { BIN, fixture, record, start, tapedeckInProcess, tempStore, until } from '../../support/tapedeck.ts';
 
 const HOSTILE =
   '\u001b[31mred\u001b]0;title\u0007 \u202Ereversed\u2066 \u200Bhidden 日本語 🏳️‍🌈 \u0085\u009b2J';
 
 /** A session with a bit of everything, hostile text included. */
-const everything = storeOfFile(async (db) => {
+const everything = storeOnce(async (db) => {
   const { child, stdout, ended } = record(db, ['echo.js'], ['--name', `evil${HOSTILE}`]);
   const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   const clientInfo = { name: `client${HOSTILE}`, version: '1' };
