@@ -51,7 +51,7 @@ export function notices(io: Io): CatchUpNotices {
     onIndexing({ id, frames }) {
       if (io.stderr.isTTY) say(io, `indexing ${frames} frames of session ${id} …`);
     },
-    onUnmasked({ id }, isAtWork) {
+    onUnredacted({ id }, isAtWork) {
       const said = isAtWork
         ? `session ${id} is being redacted at the moment`
         : `the redaction of session ${id} was interrupted: it may hold secrets still. Finish it: tapedeck redact ${id}`;

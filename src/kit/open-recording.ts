@@ -46,7 +46,7 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
 async function openPlayed(settings: Settings): Promise<Playback> {
   const { recording, db, mode, upstream, keepsFailures } = settings;
   const { signal } = new AbortController();
-  const reading = { signal, onFrame() {}, notices: { onIndexing() {}, onUnmasked() {} } };
+  const reading = { signal, onFrame() {}, notices: { onIndexing() {}, onUnredacted() {} } };
   try {
     const asksServer = mode !== 'none' && upstream !== null;
     if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });

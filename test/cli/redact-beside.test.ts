@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
-import { openMaskings } from '../../src/store/keep/masking.ts';
+import { openRedactions } from '../../src/store/keep/redaction-state.ts';
 import { FAKE_SECRETS, storeHolds } from '../support/secrets.ts';
 import { latestSession, record, tapedeck, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
@@ -24,7 +24,7 @@ async function longStore(): Promise<string> {
 function maskedFrames(db: string): number {
   const store = openStore(db);
   try {
-    return openMaskings(store)[0]?.upTo ?? 0;
+    return openRedactions(store)[0]?.upTo ?? 0;
   } finally {
     store.close();
   }

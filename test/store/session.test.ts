@@ -129,7 +129,7 @@ test('an index that a recorder left behind is completed when the store is read',
   const told: string[] = [];
   const again = openIndexed(db, {
     onIndexing: ({ name }) => void told.push(name ?? ''),
-    onUnmasked: ({ id }) => void told.push(id),
+    onUnredacted: ({ id }) => void told.push(id),
   });
   expect(told).toEqual(['asking']);
   expect(tableOf(again, 'SELECT * FROM message')).toEqual(before);

@@ -5,7 +5,7 @@ import type { Store } from '../../store/file/open.ts';
 import { createTurn, type Turn, waitForTurn } from '../../store/file/turn.ts';
 import {
   countSecrets,
-  finishMaskings,
+  finishRedactions,
   type RedactionCounts,
   redactSession,
 } from '../../store/keep/redact.ts';
@@ -92,7 +92,7 @@ function redact(
 
 function finishInterrupted(io: Io, store: Store, turn: Turn): void {
   const progress = createProgress(io, 'redacted', null);
-  const sessions = finishMaskings(store, turn, progress.advance);
+  const sessions = finishRedactions(store, turn, progress.advance);
   progress.end();
   sayFinished(io, sessions);
 }

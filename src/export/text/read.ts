@@ -87,7 +87,7 @@ function beginRecording(store: Store, header: Header, { name, importer }: Import
     clientProgram: null,
   };
   const session = beginImport(store, start, loss);
-  const book = createHttpExchangeBook(session.hasExchange);
+  const book = createHttpExchangeBook(session.hasHttpExchange);
   const isStdio = transport === 'stdio';
   /** Each channel of an HTTP exchange has at most one unfinished line. */
   const unfinished = new Set<string>();
@@ -115,14 +115,14 @@ function beginRecording(store: Store, header: Header, { name, importer }: Import
 
   function addHttpExchange(book: HttpExchangeBook, line: Members, number: number): void {
     const ended = book.read(line, at, number, session.count());
-    if (ended !== null) session.addExchange(ended);
+    if (ended !== null) session.addHttpExchange(ended);
   }
 
   return {
     session,
     add,
     finish() {
-      for (const httpExchange of book.open()) session.addExchange(httpExchange);
+      for (const httpExchange of book.open()) session.addHttpExchange(httpExchange);
       return session.finish(end);
     },
   };

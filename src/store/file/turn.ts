@@ -1,5 +1,5 @@
 /**
- * One process at a time prunes a store, or masks what is in it: two that plan at once would both delete what one of them
+ * One process at a time prunes a store, or redacts what is in it: two that plan at once would both delete what one of them
  * has to.
  */
 
@@ -27,7 +27,7 @@ export type Turn = {
   take(): boolean;
   /** Says that we are at work still. Cheap: it writes seldom. False: it was taken from us meanwhile. */
   renew(): boolean;
-  /** The same, for who cannot go on without it: throws `TapedeckError` `busy` where it was taken from us. */
+  /** The same, where nothing can go on without it: throws `TapedeckError` `busy` where it was taken from us. */
   keep(): void;
   end(): void;
 };

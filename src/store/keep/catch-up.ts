@@ -4,24 +4,24 @@ import { openForReading, openStore, type Store } from '../file/open.ts';
 import { isTurnTaken } from '../file/turn.ts';
 import { type SessionRow, sessionsBehind, stateOf } from '../read/sessions.ts';
 import { reindexSession } from '../write/index.ts';
-import { openMaskings } from './masking.ts';
+import { openRedactions } from './redaction-state.ts';
 
 export type CatchUpNotices = {
   /** Of each session that is indexed now, before that begins. */
   onIndexing(session: SessionRow): void;
   /** Of a session that is not wholly redacted. `isAtWork`: a process is at it; else that was killed. */
-  onUnmasked(session: { id: string }, isAtWork: boolean): void;
+  onUnredacted(session: { id: string }, isAtWork: boolean): void;
 };
 
-export function openIndexed(file: string, { onIndexing, onUnmasked }: CatchUpNotices): Store {
+export function openIndexed(file: string, { onIndexing, onUnredacted }: CatchUpNotices): Store {
   const store = openForReading(file);
-  const maskings = openMaskings(store);
-  const isAtWork = maskings.length > 0 && isTurnTaken(store);
-  for (const { id } of maskings) onUnmasked({ id }, isAtWork);
-  const masked = new Set(maskings.map(({ session }) => session));
+  const redactions = openRedactions(store);
+  const isAtWork = redactions.length > 0 && isTurnTaken(store);
+  for (const { id } of redactions) onUnredacted({ id }, isAtWork);
+  const unredacted = new Set(redactions.map(({ session }) => session));
   const behind = sessionsBehind(store).filter(isLeftBehind);
-  // What is not masked yet must not get into an index.
-  const due = behind.filter(({ number }) => !masked.has(number));
+  // What is not redacted yet must not get into an index.
+  const due = behind.filter(({ number }) => !unredacted.has(number));
   if (due.length === 0) return store;
   store.close();
   try {

@@ -1,9 +1,9 @@
-/** Deletes sessions for real, at once: for who asks for it. What a recorder does by the way is in upkeep.ts. */
+/** Deletes sessions for real, at once, as `tapedeck prune` does. What a recorder does in the background is in upkeep.ts. */
 
 import { pause, type Store } from '../file/open.ts';
 import { createTurn, type Turn, waitForTurn } from '../file/turn.ts';
 import { createRemoval, hasRemovals, hideSessions, type Removal } from '../write/removal.ts';
-import { finishMaskings, type OnFrames } from './redact.ts';
+import { finishRedactions, type OnFrames } from './redact.ts';
 import {
   type Candidate,
   candidates,
@@ -64,7 +64,7 @@ export function prune(store: Store, selection: Selection, isForced: boolean, onF
     truncateWal(store, 1);
     removeHidden(store, turn);
     const { departures, excessBytes } = removeRounds(store, selection, turn);
-    const redacted = finishMaskings(store, turn, onFrames);
+    const redacted = finishRedactions(store, turn, onFrames);
     const needsScrub = departures.length > 0 || isForced || hasScraps(store);
     const { bytesAfter, remains } = needsScrub ? scrubStore(store, { isForced }) : giveBack(store);
     return { departures, excessBytes, redacted, bytesBefore, bytesAfter, remains };

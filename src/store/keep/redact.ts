@@ -1,5 +1,5 @@
 /**
- * Masking after the fact: the frames, heads and row of a session that was recorded without redaction, or with less of it.
+ * Redaction after the fact: the frames, heads and row of a session that was recorded without redaction, or with less of it.
  * Recorders write into the same store meanwhile, so everything is looked through outside of transactions, and written in
  * short ones.
  */
@@ -26,16 +26,22 @@ import {
   redactStart,
 } from '../write/redaction.ts';
 import { prepareFrameDetails, prepareUnfinished } from '../write/rows.ts';
-import { beginMasking, endMasking, type Masking, openMaskings, prepareMaskingStep } from './masking.ts';
+import {
+  beginRedaction,
+  endRedaction,
+  type OpenRedaction,
+  openRedactions,
+  prepareRedactionStep,
+} from './redaction-state.ts';
 import { forgetSessions } from './side-file.ts';
 
 /** By rule, in how many frames it found something; and how many heads and fields of the session's row have changed. */
 export type RedactionCounts = { frames: Map<string, number>; heads: number; fields: number };
 
-/** Told up to which `seq` frames are done. */
+/** Called with the `seq` up to which frames are done. */
 export type OnFrames = (seq: number) => void;
 
-/** What `redactSession` would mask. Changes nothing. */
+/** What `redactSession` would replace. Changes nothing. */
 export function countSecrets(
   store: Store,
   session: number,
@@ -55,8 +61,8 @@ export function countSecrets(
 }
 
 /**
- * Redacts a session that has ended, and makes its index anew. What is masked is erased for good by `scrubStore`. To be
- * called by who has the turn, which is kept. Throws SQLite's errors; then, and when it is killed, `finishMaskings` goes on.
+ * Redacts a session that has ended, and makes its index anew. `scrubStore` erases for good what was replaced. The caller has
+ * the turn, and keeps it. Throws SQLite's errors; then, and when it is killed, `finishRedactions` goes on.
  */
 export function redactSession(
   store: Store,
@@ -65,32 +71,32 @@ export function redactSession(
   turn: Turn,
   onFrames: OnFrames,
 ): RedactionCounts {
-  beginMasking(store, session, profile);
-  const begun = openMaskings(store).find((masking) => masking.session === session);
+  beginRedaction(store, session, profile);
+  const begun = openRedactions(store).find(({ session: number }) => number === session);
   if (begun === undefined) throw new RangeError(`the store has no session ${session}`);
   return goOn(store, begun, turn, onFrames);
 }
 
-/** Goes on with what others left when they were killed, and gives the ids of those sessions. */
-export function finishMaskings(store: Store, turn: Turn, onFrames: OnFrames): string[] {
-  const left = openMaskings(store);
-  for (const masking of left) goOn(store, masking, turn, onFrames);
+/** Goes on with what others left when they were killed. Returns the ids of those sessions. */
+export function finishRedactions(store: Store, turn: Turn, onFrames: OnFrames): string[] {
+  const left = openRedactions(store);
+  for (const one of left) goOn(store, one, turn, onFrames);
   return left.map(({ id }) => id);
 }
 
-function goOn(store: Store, masking: Masking, turn: Turn, onFrames: OnFrames): RedactionCounts {
-  const { session, id, profile } = masking;
+function goOn(store: Store, state: OpenRedaction, turn: Turn, onFrames: OnFrames): RedactionCounts {
+  const { session, id, profile } = state;
   const redactor = createRedactor(profile, createDigest(store));
   const counts: RedactionCounts = { frames: new Map(), heads: 0, fields: 0 };
   const write = createShortWrite(store, turn);
-  // Before the first frame is masked, for whoever is killed on the way; and after the last, for who searched meanwhile.
+  // Before the first frame is changed, in case we are killed on the way; and after the last, as a search may have run meanwhile.
   forgetSessions(store, [id]);
-  maskFrames(store, masking, redactor, counts, write, onFrames);
-  maskRest(store, session, redactor, counts, write);
+  redactFrames(store, state, redactor, counts, write, onFrames);
+  redactRest(store, session, redactor, counts, write);
   write(() => noteRedaction(store, session, profile));
   forgetIndex(store, session, turn.keep);
   forgetSessions(store, [id]);
-  endMasking(store, session);
+  endRedaction(store, session);
   reindexSession(store, session, turn.keep);
   return counts;
 }
@@ -105,18 +111,18 @@ function createShortWrite(store: Store, turn: Turn): (change: () => void) => voi
   };
 }
 
-function maskFrames(
+function redactFrames(
   store: Store,
-  masking: Masking,
+  state: OpenRedaction,
   redactor: Redactor,
   counts: RedactionCounts,
   write: (change: () => void) => void,
   onFrames: OnFrames,
 ): void {
-  const { session, keyLines } = masking;
+  const { session, keyLines } = state;
   const put = prepareFrameChange(store, session);
-  const step = prepareMaskingStep(store, session);
-  for (const { changes, upTo } of frameChanges(store, session, redactor, masking)) {
+  const step = prepareRedactionStep(store, session);
+  for (const { changes, upTo } of frameChanges(store, session, redactor, state)) {
     countFrames(counts, changes);
     if (changes.length > 0)
       write(() => {
@@ -128,7 +134,7 @@ function maskFrames(
 }
 
 /** Done twice, this changes nothing more. */
-function maskRest(
+function redactRest(
   store: Store,
   session: number,
   redactor: Redactor,
@@ -157,7 +163,7 @@ function count({ frames }: RedactionCounts, rules: readonly string[]): void {
   for (const rule of rules) frames.set(rule, (frames.get(rule) ?? 0) + 1);
 }
 
-/** Masking the frames of a session after the fact. */
+/** The frames of a session. */
 
 /** A frame as it is stored, and as it is to be. */
 type FrameChange = { before: BareFrame; after: Frame };
@@ -169,7 +175,7 @@ const BYTES_AT_ONCE = 1024 * 1024;
 
 /**
  * What is to be changed in the frames after `upTo`, some at a time. `keyLines` is the state at that place, and is brought on
- * to the place of what was given last. Between two steps the store may be written.
+ * to the place of what was returned last. Between two steps the store may be written.
  */
 export function* frameChanges(
   store: Store,
@@ -245,7 +251,7 @@ function unfinishedChanges(store: Store, session: number, redactor: Redactor): U
   });
 }
 
-/** Masking the heads of stored HTTP exchanges after the fact. */
+/** The heads of its HTTP exchanges. */
 
 /** The columns of an exchange as they are to be. */
 type HeadChange = HeadColumns & { number: number };
@@ -293,7 +299,7 @@ function headsOf(exchange: HttpExchangeRow): HttpHeads {
   };
 }
 
-/** Masking the row of a session after the fact: what people called it, and its command. */
+/** Its row: what people called it, and its command. */
 
 type Row = { name: string | null; target: string; command: string | null; cwd: string | null };
 

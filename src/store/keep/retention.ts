@@ -16,7 +16,7 @@ export type RetentionLimits = {
   keepErrors: boolean;
 };
 
-/** What is asked of a session to decide about it. */
+/** What is known of a session when it is decided whether it goes. */
 export type Candidate = {
   number: number;
   id: string;

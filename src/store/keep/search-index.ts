@@ -10,7 +10,7 @@ import type { SideFile } from './side-file.ts';
 const SLICE_MS = 500;
 
 export type SearchIndex = {
-  /** Brings the index up to what the store holds now. `onFrames` is told how many frames are done, and of how many. */
+  /** Brings the index up to what the store holds now. `onFrames` is called with how many frames are done, and of how many. */
   catchUp(onFrames: (done: number, total: number) => void): void;
   /**
    * The rowids of the frames that may hold what is wanted, the newest first; all that hold it are among them. Null
@@ -68,7 +68,7 @@ export function createSearchIndex(side: SideFile, store: Store): SearchIndex {
 
 type FrameRow = { rowid: number; seq: number; size: number; payload: Buffer };
 
-/** Indexes frames of sessions, in one transaction; gives the sessions that are not done. */
+/** Indexes frames of sessions, in one transaction. Returns the sessions that are not done. */
 function prepareSlice(
   side: SideFile,
   store: Store,
@@ -141,7 +141,7 @@ function gramText(text: string): string {
 
 /**
  * A query in FTS5's language for frames that may hold what is wanted; null where the index does not help.
- * `begunBy` gives the grams that begin with a text, at most `limit`.
+ * `begunBy` returns the grams that begin with a text, at most `limit`.
  */
 function ftsQuery(
   wanted: Wanted,

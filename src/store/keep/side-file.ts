@@ -1,10 +1,10 @@
 /**
  * A file beside the store (`recordings.db.index`) for what is made from the store to find things sooner: the index of texts,
- * and the figures of sessions. No recorder ever waits for it, and it can be removed at any time: whoever needs it
- * makes it anew. It holds no text of a frame, but which three characters follow one another in which frame, and the
+ * and the figures of sessions. No recorder ever waits for it, and it can be removed at any time: the next command that
+ * needs it makes it anew. It holds no text of a frame, but which three characters follow one another in which frame, and the
  * names of methods and tools.
  *
- * Whoever deletes sessions, or changes their frames, calls `forgetSessions`, and `scrubSideFile` where no trace may stay
+ * Code that deletes sessions, or changes their frames, calls `forgetSessions`, and `scrubSideFile` where no trace may stay
  * behind. What nobody said is found when the file is opened: sessions that are gone are forgotten then.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Keeps a store within its limits while a session is recorded into it, by the way: in the writer's thread, in slices,
+ * Keeps a store within its limits while a session is recorded into it, in the background: in the writer's thread, in slices,
  * whenever frames leave time. It deletes as `prune` does, but for one thing: it never rewrites the store, because recorders
  * would wait for that; so scraps of rows may stay in the unused part of pages until the next `tapedeck prune`.
  */
@@ -61,7 +61,7 @@ export function walBytesWithin(maxBytes: number | null): number {
   return Math.min(WAL_MOST_BYTES, Math.max(WAL_LEAST_BYTES, maxBytes * WAL_SHARE));
 }
 
-/** `onNotice` is told once if the limit cannot be kept. */
+/** `onNotice` is called once if the limit cannot be kept. */
 function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: string) => void): Upkeep {
   const turn = createTurn(store);
   const removal = createRemoval(store);
@@ -75,7 +75,7 @@ function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: st
   let isLast = false;
   /** Whether the WAL has what was deleted. */
   let isWalDirty = false;
-  let hasTold = false;
+  let hasNotified = false;
   let slowCheckAt = 0;
   let walNotBefore = 0;
   let notBefore = 0;
@@ -123,9 +123,9 @@ function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: st
 
   function tellExcess(): void {
     notBefore = performance.now() + RETRY_AFTER_MS;
-    if (!hasTold)
+    if (!hasNotified)
       onNotice('open sessions alone take more than --max-size; they are not deleted until they end');
-    hasTold = true;
+    hasNotified = true;
   }
 
   function work(maxMs: number, isQuiet: boolean): void {
@@ -235,7 +235,7 @@ export function createUpkeepLoop(limits: RetentionLimits, onNotice: (text: strin
     if (progress === 'waiting') plan(upkeep?.isPressed() ? WAITING_PRESSED_MS : WAITING_MS);
   }
 
-  /** Trouble costs no data, and passes or comes to light with the frames; what does not is told once. */
+  /** Trouble costs no data, and passes or comes to light with the frames; what does not is reported once. */
   function tryAdvance(maxMs: number, isQuiet: boolean): Progress {
     try {
       return upkeep?.advance(maxMs, isQuiet) ?? 'done';

@@ -112,7 +112,7 @@ export function* eachNotification(
     yield { ...row, about: requestSeq === null ? null : { requestSeq, askedBy, id, idType } };
 }
 
-/** What became of one request of a session: a few looks into the index, for who does not read all of it. */
+/** What became of one request of a session: a few looks into the index instead of a walk through all of it. */
 
 export type MessageLinks = {
   /** Where the first answer to the request at this place stands; null where it has none. */

@@ -26,7 +26,7 @@ export type OpenCall = {
 };
 
 type Follower = {
-  /** What came since the last call, in order of time. The first call gives the last `backlog` frames of the newest session. */
+  /** What came since the last call, in order of time. The first call returns the last `backlog` frames of the newest session. */
   poll(): Arrival[];
   /** The oldest first. */
   openCalls(): OpenCall[];

@@ -222,8 +222,8 @@ export function amongSql(seq: string, only: FrameSelection | undefined): string 
 }
 
 /**
- * The payloads of a session's frames by number, for who needs few of them at a time and mostly one after another: where
- * frames are asked for in their order, small ones that follow are read with them. Memory is bounded: nothing large is kept.
+ * Reads the payloads of a session's frames by number. Callers need few at a time, mostly one after another: where they ask in
+ * order, small ones that follow are read ahead. Memory is bounded: nothing large is kept.
  */
 
 type Payload = { channel: Channel; payload: Buffer };
@@ -243,7 +243,7 @@ const MAX_KEPT = 256;
 
 const NOTHING: Together = [null, null, null, null];
 
-/** Gives undefined for a frame that there is not. */
+/** Returns undefined for a frame that does not exist. */
 export function preparePayloads(store: Store, session: number): (seq: number) => Payload | undefined {
   // In one value, as to hand over a row costs more than all else. As text they are joined byte for byte, whatever they are.
   const selectSmall = store

@@ -119,7 +119,7 @@ export function eachHttpMoment(store: Store, session: number): IterableIterator<
 }
 
 /** An HTTP exchange that may have ended without answers to what was asked on it. */
-export type ClosedExchange = {
+export type ClosedHttpExchange = {
   number: number;
   how: HttpClosing;
   /** The session's last frame when it ended: it concludes what was asked up to there. */
@@ -127,7 +127,7 @@ export type ClosedExchange = {
 };
 
 /** The ones of a session, in the order in which they ended. */
-export function closedExchanges(store: Store, session: number): ClosedExchange[] {
+export function closedHttpExchanges(store: Store, session: number): ClosedHttpExchange[] {
   const rows = store
     .prepare<[number], Ending>(
       `SELECT number, status, closed_by AS closedBy, ended_after AS endedAfter FROM http_exchange
@@ -141,7 +141,7 @@ export function closedExchanges(store: Store, session: number): ClosedExchange[]
 type Ending = Pick<HttpExchange, 'number' | 'status' | 'closedBy' | 'endedAfter'>;
 
 /** How an exchange concludes what was asked on it; empty where it has not ended, or messages alone do. */
-export function closingOf({ number, status, closedBy, endedAfter: after }: Ending): ClosedExchange[] {
+export function closingOf({ number, status, closedBy, endedAfter: after }: Ending): ClosedHttpExchange[] {
   const how = httpClosing({ status, closedBy });
   return after === null || how === null ? [] : [{ number, how, after }];
 }
@@ -201,9 +201,9 @@ function parsed<T>(json: string | null): T | null {
 }
 
 /**
- * What an HTTP exchange of a session was, by its number, for who asks for one after another, and for the same one several
- * times: some that follow are read with it. Exchanges mostly have the same headers as others, so these are parsed once,
- * and are the same object then. Memory is bounded by numbers of things that are small.
+ * Reads HTTP heads by exchange number. Reads 32 rows ahead, because callers walk them in order, and often ask for the same one
+ * again. Most exchanges have the same headers as others: these are parsed once, and are the same object then. Memory is
+ * bounded.
  */
 
 export type HttpHead = Pick<
@@ -229,7 +229,7 @@ const MAX_KEPT = 256;
 
 const FIELDS_KEPT = { maxEntries: 256, maxLength: 8 * 1024 };
 
-/** Gives undefined for an exchange that there is not. */
+/** Returns undefined for an exchange that does not exist. */
 export function prepareHttpHeads(store: Store, session: number): (number: number) => HttpHead | undefined {
   const select = store
     .prepare<[number, number, number], Row>(
@@ -317,7 +317,7 @@ export type Bodies = {
 };
 
 /**
- * Gives the frames of one exchange; undefined where none of them is in the selection. Keeps the number of every frame,
+ * Returns the frames of one exchange; undefined where none of them is in the selection. Keeps the number of every frame,
  * eight bytes each, and reads their bytes when they are asked for.
  */
 export function prepareBodies(

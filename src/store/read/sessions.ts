@@ -131,7 +131,7 @@ export function stateOf(
   return session.importedFrom == null ? 'cut-off' : 'unknown';
 }
 
-/** What the row of a session tells besides, for who takes the whole session out of the store. */
+/** What the row of a session says besides. An export of the whole session needs it. */
 
 export type SessionDetails = {
   labels: [key: string, value: string][];

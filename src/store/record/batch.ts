@@ -60,7 +60,7 @@ export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>) => void)
   return { append, flush };
 }
 
-/** Gives out the items of a batch, in order. Their bytes are views of the batch, not copies. */
+/** Visits the items of a batch, in order. Their bytes are views of the batch, not copies. */
 export function eachItem(batch: Uint8Array<ArrayBuffer>, visit: (item: Item) => void): void {
   const bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
   for (let start = 0; start < bytes.length; ) {

@@ -43,7 +43,7 @@ export class BodyCollector {
     return this.#pieces;
   }
 
-  /** Gives how many of the bytes are lost, because others before them are. */
+  /** Returns how many of the bytes are lost, because others before them are. */
   feed(bytes: Buffer, original?: Uint8Array): number {
     if (original !== undefined) this.#originals ??= [...this.#pieces];
     this.#originals?.push(original ?? bytes);
@@ -109,7 +109,7 @@ export type EventCollector = {
   lose(): void;
   /** The unfinished block so far, in pieces. */
   held(): readonly Buffer[];
-  /** Gives out what is left; settles when that is done. Undefined: it is done. */
+  /** Calls `onBlock` with what is left; settles when that is done. Undefined: it is done. */
   end(): Promise<void> | undefined;
 };
 
@@ -117,7 +117,7 @@ export function createEventCollector(options: {
   coding: string;
   maxBytes: number;
   onBlock: (block: StreamBlock) => void;
-  /** Told of bytes after lost ones that are not kept either: they belong to no block that could be told. */
+  /** Called with the number of bytes after lost ones that are not kept either, because their block cannot be made out. */
   onSkip: (bytes: number) => void;
 }): EventCollector {
   const { coding, maxBytes, onBlock, onSkip } = options;
@@ -226,7 +226,7 @@ export function decodeBody(bytes: Buffer, coding: string, maxBytes: number): Buf
   }
 }
 
-/** Null where bytes follow the end of what is coded: they would be lost. (With `info`, Node gives an object.) */
+/** Null where bytes follow the end of what is coded: they would be lost. (With `info`, Node returns an object.) */
 function wholly(bytes: Buffer, decoded: unknown): Buffer | null {
   if (decoded === undefined) return null;
   const { buffer, engine } = decoded as { buffer: Buffer; engine: zlib.Zlib };

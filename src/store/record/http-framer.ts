@@ -99,7 +99,7 @@ const UNKNOWN_REQUEST = {
   acceptsEvents: false,
 };
 
-/** A client that resumes its stream gets events again: those are told by their ids and data. */
+/** A client that resumes its stream gets events again: they are recognized by their ids and data. */
 
 type SeenEvents = {
   /** Whether an event with this id and these data came before in the session; remembers it. */

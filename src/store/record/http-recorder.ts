@@ -18,22 +18,22 @@ export type HttpRecorder = {
   close(end: SessionEnd): Promise<void>;
 };
 
-/** How often what was dropped is told, where nothing that is kept takes the word along. */
-const TELL_AFTER_MS = 100;
+/** How often losses are reported while no event that is kept takes them along. */
+const REPORT_AFTER_MS = 100;
 
 export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
   const writer = startWriter(options);
   /** Exchanges that began while there was no room. */
   const lost = new Map<number, LostExchange>();
-  const untold = createLosses((loss) => appendHttpItem(writer.append, loss));
+  const unreported = createLosses((loss) => appendHttpItem(writer.append, loss));
   let timer: NodeJS.Timeout | undefined;
 
   function append(event: HttpEvent): Promise<void> | undefined {
     if (!options.isStrict && drops(event)) {
-      timer ??= setTimeout(tell, TELL_AFTER_MS);
+      timer ??= setTimeout(report, REPORT_AFTER_MS);
       return undefined;
     }
-    untold.tell(event.exchange);
+    unreported.report(event.exchange);
     appendHttpItem(writer.append, event);
     return writer.room();
   }
@@ -46,23 +46,23 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
       whole.add(event);
       if (type !== 'end') return true;
       lost.delete(exchange);
-      untold.add({ exchange, at, side: 'exchange', pieces: whole.frames, bytes: whole.bytes });
+      unreported.add({ exchange, at, side: 'exchange', pieces: whole.frames, bytes: whole.bytes });
       return true;
     }
     if (!writer.isFull(sizeOf(event))) return false;
     if (type === 'request') lost.set(exchange, new LostExchange());
     else if (type === 'request-body' || type === 'response-body') {
       const side = type === 'request-body' ? 'request' : 'response';
-      untold.add({ exchange, at, side, pieces: 1, bytes: event.bytes.length });
+      unreported.add({ exchange, at, side, pieces: 1, bytes: event.bytes.length });
     } else return false;
     return true;
   }
 
-  /** Not while there is no room: what is told of the losses must not be more than what was lost. */
-  function tell(): void {
+  /** Not while there is no room: reports of losses must not take more than what was lost. */
+  function report(): void {
     timer = undefined;
-    if (writer.isFull(0)) timer = setTimeout(tell, TELL_AFTER_MS);
-    else untold.tellAll();
+    if (writer.isFull(0)) timer = setTimeout(report, REPORT_AFTER_MS);
+    else unreported.reportAll();
   }
 
   return {
@@ -70,40 +70,40 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
     opened: writer.opened,
     close(end) {
       clearTimeout(timer);
-      untold.tellAll();
+      unreported.reportAll();
       return writer.close(end);
     },
   };
 }
 
-/** What was dropped of HTTP exchanges, added up until the writer is told of it. */
+/** What was dropped of HTTP exchanges, added up until it is reported to the writer. */
 
-type Lost = Omit<HttpLoss, 'type'>;
+type LossOfExchange = Omit<HttpLoss, 'type'>;
 
 type Losses = {
   /** More pieces of an exchange, or one more whole exchange. */
-  add(lost: Lost): void;
-  /** Tells what was lost of an exchange; call it before more of that exchange is kept, so that the gap has its place. */
-  tell(exchange: number): void;
-  tellAll(): void;
+  add(lost: LossOfExchange): void;
+  /** Reports what was lost of an exchange; call it before more of that exchange is kept, so that the gap has its place. */
+  report(exchange: number): void;
+  reportAll(): void;
 };
 
 export function createLosses(onLoss: (loss: HttpLoss) => void): Losses {
   const byExchange = new Map<number, HttpLoss>();
   let whole: HttpLoss | undefined;
 
-  function add(lost: Lost): void {
+  function add(lost: LossOfExchange): void {
     const { exchange, side } = lost;
     if (side === 'exchange') {
       whole = plus(whole, lost);
       return;
     }
     const before = byExchange.get(exchange);
-    if (before !== undefined && before.side !== side) tell(exchange);
+    if (before !== undefined && before.side !== side) report(exchange);
     byExchange.set(exchange, plus(byExchange.get(exchange), lost));
   }
 
-  function tell(exchange: number): void {
+  function report(exchange: number): void {
     const loss = byExchange.get(exchange);
     if (loss === undefined) return;
     byExchange.delete(exchange);
@@ -112,16 +112,16 @@ export function createLosses(onLoss: (loss: HttpLoss) => void): Losses {
 
   return {
     add,
-    tell,
-    tellAll() {
-      for (const exchange of byExchange.keys()) tell(exchange);
+    report,
+    reportAll() {
+      for (const exchange of byExchange.keys()) report(exchange);
       if (whole !== undefined) onLoss(whole);
       whole = undefined;
     },
   };
 }
 
-function plus(before: HttpLoss | undefined, lost: Lost): HttpLoss {
+function plus(before: HttpLoss | undefined, lost: LossOfExchange): HttpLoss {
   if (before === undefined) return { type: 'lost', ...lost };
   return { type: 'lost', ...lost, pieces: before.pieces + lost.pieces, bytes: before.bytes + lost.bytes };
 }

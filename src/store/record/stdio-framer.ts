@@ -8,7 +8,10 @@ import { type FirstSign, type PendingPiece, UnfinishedFrame } from './unfinished
 
 type Lane = { splitter: LineSplitter; unfinished: UnfinishedFrame; at: number };
 
-/** `firstSign`: where what is not whole could give a secret away; null: it may all be stored. */
+/**
+ * Frames are added to the session in the order in which they become whole. `firstSign`: where what is not whole could give a
+ * secret away; null: it may all be stored.
+ */
 export function createStdioFramer(
   session: PendingSession,
   maxFrameBytes: number,

@@ -22,7 +22,7 @@ export type RecorderOptions = {
   isStrict: boolean;
   maxQueueBytes: number;
   maxFrameBytes: number;
-  /** Prune by the way; null: never. */
+  /** By which old sessions are pruned in the background; null: none are. */
   retention: RetentionLimits | null;
   /** The rules by which secrets are replaced; null: they are stored. */
   redaction: RedactionProfile | null;

@@ -1,11 +1,11 @@
 /**
- * The writer's thread. It takes batches from the relay's thread, hands them to the intake, which makes frames of them,
- * and commits whatever has arrived in one transaction. A batch is acknowledged once it is committed (or given up), so the
+ * The writer's thread. It takes batches from the relay's thread, hands them to the intake, whose framer makes frames of them,
+ * and commits everything that has arrived in one transaction. A batch is acknowledged once it is committed (or given up), so the
  * other side always knows how much is on its way. Messages are indexed after that, from the stored frames, as far as time
  * allows.
  *
  * Passing trouble (a full disk, a lock) keeps the frames here and tries again; lasting trouble gives them up and counts
- * them. Either way the relay is told once, in words, and never waits.
+ * them. Either way the relay gets one message about it, and never waits.
  */
 
 import { readlinkSync, statSync } from 'node:fs';
@@ -57,7 +57,7 @@ let store: Store | undefined;
 
 let isHopeless = false;
 
-let isTroubleTold = false;
+let isTroubleReported = false;
 
 let isFinishing = false;
 
@@ -280,8 +280,8 @@ function onTrouble(error: unknown): void {
 }
 
 function tellTrouble(text: string): void {
-  if (!isTroubleTold) tell({ type: 'trouble', text });
-  isTroubleTold = true;
+  if (!isTroubleReported) tell({ type: 'trouble', text });
+  isTroubleReported = true;
 }
 
 function finish(end: SessionEnd, deadline: number): void {

@@ -21,9 +21,9 @@ export type ImportedRest = { channel: Channel; at: number; bytes: Buffer; exchan
 
 export type SessionImport = {
   add(frame: Frame): void;
-  /** The exchange is whole: nothing more is known of it. Its heads are as they were stored, masked already. */
-  addExchange(exchange: HttpExchange): void;
-  hasExchange(number: number): boolean;
+  /** The exchange is whole: nothing more is known of it. Its heads are as they were stored, redacted already. */
+  addHttpExchange(exchange: HttpExchange): void;
+  hasHttpExchange(number: number): boolean;
   addRest(rest: ImportedRest): void;
   /** Frames that its recorder has lost, besides those of `loss`. */
   lose(frames: number): void;
@@ -44,7 +44,7 @@ export function beginImport(store: Store, start: SessionStart, loss: Loss): Sess
     'SELECT 1 FROM http_exchange WHERE session = ? AND number = ?',
   );
   const rests: ImportedRest[] = [];
-  const waitingExchanges = new Set<number>();
+  const waitingHttpExchanges = new Set<number>();
   let waitingBytes = 0;
 
   const save = store.transaction((end: SessionEnd | null) => {
@@ -67,7 +67,7 @@ export function beginImport(store: Store, start: SessionStart, loss: Loss): Sess
     const key = save(end);
     pending.key = key;
     pending.confirm();
-    waitingExchanges.clear();
+    waitingHttpExchanges.clear();
     rests.length = 0;
     waitingBytes = 0;
     return key;
@@ -78,13 +78,13 @@ export function beginImport(store: Store, start: SessionStart, loss: Loss): Sess
       pending.add(frame, false);
       flushIfMany(frame.payload.length + (frame.http?.original?.length ?? 0));
     },
-    addExchange(exchange) {
+    addHttpExchange(exchange) {
       pending.touch(exchange);
-      waitingExchanges.add(exchange.number);
+      waitingHttpExchanges.add(exchange.number);
       flushIfMany(0);
     },
-    hasExchange(number) {
-      if (waitingExchanges.has(number)) return true;
+    hasHttpExchange(number) {
+      if (waitingHttpExchanges.has(number)) return true;
       return pending.key !== null && exchanges.get(pending.key.number, number) !== undefined;
     },
     addRest(rest) {

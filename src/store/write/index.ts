@@ -12,13 +12,13 @@ import {
 } from '../../protocol/message/conversation.ts';
 import { pause, type Store } from '../file/open.ts';
 import { prepareFramesAfter } from '../read/frames.ts';
-import { type ClosedExchange, closedExchanges } from '../read/http.ts';
+import { type ClosedHttpExchange, closedHttpExchanges } from '../read/http.ts';
 
 export type Indexer = {
   /** Frames that were stored just now: while they are at hand they need not be read back. Kept until they are indexed. */
   remember(frames: readonly FrameWithReading[], firstSeq: number): void;
   /** Says how an HTTP exchange ended, if not with answers. Exchanges come in the order in which they ended. */
-  close(closed: ClosedExchange): void;
+  close(closed: ClosedHttpExchange): void;
   /** Whether an error left it with more than is stored: it cannot go on, and must be restarted. */
   isSpoiled(): boolean;
   /** Indexes what is not indexed yet, for about `maxMs` milliseconds, in one transaction. True: nothing is left. */
@@ -39,7 +39,7 @@ export function createIndexer(store: Store, session: number): Indexer {
   );
   let isSpoiled = false;
   let indexed = 0;
-  const closed: ClosedExchange[] = [];
+  const closed: ClosedHttpExchange[] = [];
   /** How many of them are concluded. */
   let concluded = 0;
   let recent: { frames: readonly FrameWithReading[]; firstSeq: number } = { frames: [], firstSeq: 1 };
@@ -119,7 +119,7 @@ export function reindexSession(store: Store, session: number, onSlice: () => voi
 export function restartIndexer(store: Store, session: number, onSlice: () => void = () => {}): Indexer {
   forgetIndex(store, session, onSlice);
   const indexer = createIndexer(store, session);
-  for (const exchange of closedExchanges(store, session)) indexer.close(exchange);
+  for (const exchange of closedHttpExchanges(store, session)) indexer.close(exchange);
   return indexer;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Takes whole sessions out of a store beside recorders that write into it. A session goes in two steps: its own row goes
  * first, in one short transaction, so that from then on no reader finds it; its other rows follow in many short ones.
- * `removal` knows what has not followed yet: whoever is killed on the way leaves a sound store, and the next one goes on.
+ * `removal` knows what has not followed yet: a process that is killed on the way leaves a sound store, and the next one goes on.
  */
 import type { Store } from '../file/open.ts';
 
@@ -46,7 +46,7 @@ export function hasRemovals(store: Store): boolean {
   return store.prepare('SELECT 1 FROM removal LIMIT 1').get() !== undefined;
 }
 
-/** Removes what is left of hidden sessions, whoever hid them. Throws SQLite's errors; then nothing is half done. */
+/** Removes what is left of hidden sessions, no matter which process hid them. Throws SQLite's errors; then nothing is half done. */
 export function createRemoval(store: Store): Removal {
   // The rows that a row refers to go along with it: checking that would only cost time.
   store.pragma('foreign_keys = OFF');

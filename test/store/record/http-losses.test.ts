@@ -32,11 +32,11 @@ describe('losses', () => {
     for (const bytes of [10, 20, 30])
       losses.add({ exchange: 1, at: bytes, side: 'response', pieces: 1, bytes });
     losses.add({ exchange: 2, at: 1, side: 'request', pieces: 1, bytes: 5 });
-    losses.tell(1);
-    losses.tell(1);
-    losses.tell(3);
+    losses.report(1);
+    losses.report(1);
+    losses.report(3);
     expect(told).toEqual([{ ...lost(1, 'response', 3, 60), at: 30 }]);
-    losses.tellAll();
+    losses.reportAll();
     expect(told.slice(1)).toEqual([{ ...lost(2, 'request', 1, 5), at: 1 }]);
   });
 
@@ -45,7 +45,7 @@ describe('losses', () => {
     const losses = createLosses((loss) => told.push(loss));
     for (const side of ['request', 'response', 'response'] as const)
       losses.add({ exchange: 1, at: 7, side, pieces: 1, bytes: 1 });
-    losses.tellAll();
+    losses.reportAll();
     expect(told).toEqual([lost(1, 'request', 1, 1), lost(1, 'response', 2, 2)]);
   });
 
@@ -53,10 +53,10 @@ describe('losses', () => {
     const told: HttpLoss[] = [];
     const losses = createLosses((loss) => told.push(loss));
     for (const exchange of [3, 4, 5]) losses.add({ exchange, at: 7, side: 'exchange', pieces: 2, bytes: 10 });
-    losses.tell(4);
+    losses.report(4);
     expect(told).toEqual([]);
-    losses.tellAll();
-    losses.tellAll();
+    losses.reportAll();
+    losses.reportAll();
     expect(told).toEqual([lost(5, 'exchange', 6, 30)]);
   });
 });

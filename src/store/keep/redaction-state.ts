@@ -1,17 +1,17 @@
 /**
- * Sessions that are being masked after the fact. That goes in many short transactions, and `masking` knows how far it has
- * come: whoever is killed on the way leaves a sound store, which says so, and the next one goes on.
+ * Sessions that are being redacted after the fact. That takes many short transactions, and the table `masking` says how far
+ * it has come: a process that is killed on the way leaves a sound store, and the next one goes on.
  */
 import { PLAIN_PROFILE, type RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Store } from '../file/open.ts';
 import type { KeyLines } from '../write/redaction.ts';
 
-export type Masking = {
+export type OpenRedaction = {
   session: number;
   /** The public id of the session. */
   id: string;
   profile: RedactionProfile;
-  /** The `seq` up to which frames are masked. */
+  /** The `seq` up to which frames are redacted. */
   upTo: number;
   /** The state of the redaction of lines at that place. */
   keyLines: KeyLines;
@@ -19,7 +19,7 @@ export type Masking = {
 
 type Row = { session: number; id: string; profile: string; upTo: number; keyLines: string };
 
-export function beginMasking(store: Store, session: number, profile: RedactionProfile): void {
+export function beginRedaction(store: Store, session: number, profile: RedactionProfile): void {
   const { without, rules, paths } = profile;
   const begin = store.transaction(() => {
     store.prepare('UPDATE upkeep SET scraps = 1').run();
@@ -31,7 +31,7 @@ export function beginMasking(store: Store, session: number, profile: RedactionPr
 }
 
 /** To be called in the transaction that changes the frames. */
-export function prepareMaskingStep(
+export function prepareRedactionStep(
   store: Store,
   session: number,
 ): (upTo: number, keyLines: KeyLines) => void {
@@ -39,12 +39,12 @@ export function prepareMaskingStep(
   return (upTo, keyLines) => void set.run(upTo, JSON.stringify([...keyLines]), session);
 }
 
-export function endMasking(store: Store, session: number): void {
+export function endRedaction(store: Store, session: number): void {
   store.prepare('DELETE FROM masking WHERE session = ?').run(session);
 }
 
 /** Those that are at work, and those that were killed. */
-export function openMaskings(store: Store): Masking[] {
+export function openRedactions(store: Store): OpenRedaction[] {
   return store
     .prepare<[], Row>(
       `SELECT m.session, s.id, m.profile, m.seq AS upTo, m.key_lines AS keyLines
