@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import { parseSync } from 'rolldown/utils';
 import { expect, test } from 'vitest';
 import { ROOT } from './support/tapedeck.ts';
 
@@ -158,3 +159,81 @@ test('the protocol does no I/O and knows no clock and no chance', () => {
     expect(sources.get(file), file).not.toMatch(/Date\.now|performance\.|Math\.random|setTimeout|process\./);
   }
 });
+
+test('no folder has more than fifteen files', () => {
+  for (const folder of new Set(files.map((file) => dirname(file)))) {
+    const inside = files.filter((file) => dirname(file) === folder);
+    expect(inside.length, folder).toBeLessThanOrEqual(15);
+  }
+});
+
+function linesOf(source: string): number {
+  return source.split('\n').length - 1;
+}
+
+/** At 300 lines the question is whether a file holds two ideas; at 500 it does. */
+test('no file has more than 500 lines', () => {
+  for (const [file, source] of sources) expect(linesOf(source), file).toBeLessThanOrEqual(500);
+});
+
+/** Files that may be small: rows of a table that one file lists, the twin of a larger one, what a thread begins with. */
+const ROWS_AND_ENTRIES = [
+  /^cli\/\w+\//,
+  /^inspect\/check\//,
+  /^export\//,
+  /^store\/record\/(?:worker|stdio-framer)\.ts$/,
+];
+
+test('no small file is only a piece of its one importer', () => {
+  for (const [file, source] of sources) {
+    const importers = files.filter((other) => imports.get(other)?.includes(file));
+    const isPiece = importers.length === 1 && dirname(importers[0] ?? '') === dirname(file);
+    if (!isPiece || ROWS_AND_ENTRIES.some((rows) => rows.test(file))) continue;
+    expect(linesOf(source), `${file}, of ${importers[0]} alone`).toBeGreaterThanOrEqual(60);
+  }
+});
+
+test('an exported name exists once', () => {
+  const homes = new Map<string, string>();
+  for (const [file, source] of sources) {
+    const exported = source.matchAll(
+      /^export (?:abstract )?(?:async )?(?:const|let|function\*?|class|type|interface) (\w+)/gm,
+    );
+    for (const [, name = ''] of exported) {
+      expect(homes.get(name), `${name} of ${file}`).toBeUndefined();
+      homes.set(name, file);
+    }
+  }
+});
+
+/** A node of a syntax tree, as far as functions are concerned. */
+type SyntaxNode = { type: string; start: number; end: number; id?: { name?: string } | null; body?: unknown };
+
+test('no function has more than sixty lines, its inner functions left out', () => {
+  for (const [file, source] of sources) {
+    for (const { name, lines } of functionLengths(file, source))
+      expect(lines, `${name} in ${file}`).toBeLessThanOrEqual(60);
+  }
+});
+
+function functionLengths(file: string, source: string): { name: string; lines: number }[] {
+  const lengths: { name: string; lines: number }[] = [];
+  const lineAt = (offset: number) => source.slice(0, offset).split('\n').length;
+
+  /** Walks a tree; returns how many lines the outermost functions in it take. */
+  function visit(node: unknown): number {
+    if (Array.isArray(node)) return node.reduce((sum, one) => sum + visit(one), 0);
+    if (node === null || typeof node !== 'object') return 0;
+    const inner = Object.values(node).reduce((sum: number, one) => sum + visit(one), 0);
+    const { type, start, end, id, body } = node as SyntaxNode;
+    const isFunction = /^(?:FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(type);
+    if (!isFunction || body === null) return inner;
+    const all = lineAt(end) - lineAt(start) + 1;
+    lengths.push({ name: id?.name ?? `the function at line ${lineAt(start)}`, lines: all - inner });
+    // An inner arrow function begins on a line of the outer one; a declaration has its lines to itself.
+    return type === 'FunctionDeclaration' ? all : all - 1;
+  }
+
+  visit(parseSync(file, source).program);
+  return lengths;
+}

@@ -29,14 +29,14 @@ export const CANONICAL_PROBLEM = {
 export type CanonicalProblem = keyof typeof CANONICAL_PROBLEM;
 
 /** What is left out of a value, asked on the way down. */
-export type Filter = {
+export type MemberFilter = {
   /** The filter for the member or element of that name or number (as in the source), or null to leave it out. */
-  enter(step: string | number): Filter | null;
+  enter(step: string | number): MemberFilter | null;
   /** Whether a member is left out if its value is an object or array with nothing in it, or nothing left of it. */
   dropsEmpty: boolean;
 };
 
-export const KEEP_ALL: Filter = { enter: () => KEEP_ALL, dropsEmpty: false };
+export const KEEP_ALL: MemberFilter = { enter: () => KEEP_ALL, dropsEmpty: false };
 
 const OPEN_OBJECT = 0x7b;
 
@@ -53,7 +53,7 @@ type Member = { name: string; start: number; end: number };
 
 /** An object or array that is being written. Its first byte, a comma so far, becomes its bracket at the end. */
 type Open = {
-  filter: Filter;
+  filter: MemberFilter;
   start: number;
   /** Of an object, in the order of the source; undefined for an array. */
   members: Member[] | undefined;
@@ -64,14 +64,19 @@ type Open = {
 export function canonicalText(
   bytes: Buffer,
   span: Span,
-  filter: Filter = KEEP_ALL,
+  filter: MemberFilter = KEEP_ALL,
 ): Buffer | CanonicalProblem {
   const out: Output = { bytes: Buffer.allocUnsafe(span.end - span.start + 16), length: 0 };
   const problem = writeValue(out, bytes, span.start, filter);
   return problem ?? out.bytes.subarray(0, out.length);
 }
 
-function writeValue(out: Output, bytes: Buffer, start: number, filter: Filter): CanonicalProblem | undefined {
+function writeValue(
+  out: Output,
+  bytes: Buffer,
+  start: number,
+  filter: MemberFilter,
+): CanonicalProblem | undefined {
   const open: Open[] = [];
   let i = start;
   let valueFilter = filter;
@@ -95,7 +100,7 @@ function writeValue(out: Output, bytes: Buffer, start: number, filter: Filter): 
   }
 }
 
-function opened(out: Output, isObject: boolean, filter: Filter): Open {
+function opened(out: Output, isObject: boolean, filter: MemberFilter): Open {
   return { filter, start: out.length, members: isObject ? [] : undefined, isSorted: true, count: 0 };
 }
 
@@ -105,7 +110,7 @@ function nextValue(
   bytes: Buffer,
   from: number,
   open: Open[],
-): { at: number; filter: Filter } | CanonicalProblem | undefined {
+): { at: number; filter: MemberFilter } | CanonicalProblem | undefined {
   let i = from;
   for (;;) {
     const inner = open.at(-1);
@@ -136,7 +141,7 @@ function beginMember(
   bytes: Buffer,
   at: number,
   inner: Open,
-): { at: number; filter: Filter | null } | CanonicalProblem {
+): { at: number; filter: MemberFilter | null } | CanonicalProblem {
   const { members } = inner;
   inner.count += 1;
   if (members === undefined) {

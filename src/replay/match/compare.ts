@@ -5,7 +5,12 @@
  */
 
 import { TapedeckError } from '../../errors.ts';
-import { CANONICAL_PROBLEM, canonicalText, type Filter, KEEP_ALL } from '../../protocol/json/canonical.ts';
+import {
+  CANONICAL_PROBLEM,
+  canonicalText,
+  KEEP_ALL,
+  type MemberFilter,
+} from '../../protocol/json/canonical.ts';
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
 import { memberAt } from '../../protocol/json/edit.ts';
 import { type Followed, NO_PATHS, parseJsonPath } from '../../protocol/json/path.ts';
@@ -94,8 +99,8 @@ export function compareAnswers(
 }
 
 /** The filter for what counts of an answer; null where nothing does. */
-function filterFor({ method, target }: CallTopic, isError: boolean, rules: ResultRules): Filter | null {
-  let filter: Filter = isError ? KEEP_ALL : resultFilter(method);
+function filterFor({ method, target }: CallTopic, isError: boolean, rules: ResultRules): MemberFilter | null {
+  let filter: MemberFilter = isError ? KEEP_ALL : resultFilter(method);
   for (const key of target === null ? [null] : [null, target]) {
     const own = rules.get(key);
     if (own?.isEverythingIgnored === true) return null;
@@ -113,12 +118,12 @@ const VOLATILE_META = new Set([
   'io.modelcontextprotocol/subscriptionId',
 ]);
 
-const META: Filter = {
+const META: MemberFilter = {
   enter: (name) => (VOLATILE_META.has(String(name)) ? null : KEEP_ALL),
   dropsEmpty: true,
 };
 
-const without = (...names: string[]): Filter => ({
+const without = (...names: string[]): MemberFilter => ({
   enter: (name) => (names.includes(String(name)) ? null : KEEP_ALL),
   dropsEmpty: false,
 });
@@ -127,10 +132,10 @@ const TASK = without('createdAt', 'lastUpdatedAt');
 
 const SERVER_INFO = without('version');
 
-const TASKS: Filter = { enter: () => TASK, dropsEmpty: false };
+const TASKS: MemberFilter = { enter: () => TASK, dropsEmpty: false };
 
-function resultFilter(method: string): Filter {
-  const inner: Filter = method.startsWith('tasks/') ? TASK : KEEP_ALL;
+function resultFilter(method: string): MemberFilter {
+  const inner: MemberFilter = method.startsWith('tasks/') ? TASK : KEEP_ALL;
   return {
     enter(name) {
       if (name === '_meta') return META;
@@ -144,7 +149,7 @@ function resultFilter(method: string): Filter {
   };
 }
 
-function valueText(json: Buffer, filter: Filter): Buffer | string {
+function valueText(json: Buffer, filter: MemberFilter): Buffer | string {
   const span: Span | undefined = memberAt(json, ['result']) ?? memberAt(json, ['error']);
   if (span === undefined) return 'has neither result nor error';
   const text = canonicalText(json, span, filter);

@@ -5,7 +5,7 @@
  */
 
 import { TapedeckError } from '../../errors.ts';
-import { type Filter, KEEP_ALL } from '../../protocol/json/canonical.ts';
+import { KEEP_ALL, type MemberFilter } from '../../protocol/json/canonical.ts';
 import { type Followed, followInto, NO_PATHS, parseJsonPath } from '../../protocol/json/path.ts';
 
 export type IgnoreRules = {
@@ -57,7 +57,7 @@ function readToolPath(text: string): { name: string; path: ReturnType<typeof par
 }
 
 /** Leaves out of a value what the paths lead to, and what `base` leaves out. */
-export function ignoring(base: Filter, paths: Followed): Filter {
+export function ignoring(base: MemberFilter, paths: Followed): MemberFilter {
   if (paths.length === 0) return base;
   return {
     enter(step) {
@@ -70,7 +70,7 @@ export function ignoring(base: Filter, paths: Followed): Filter {
 }
 
 /** The filter for the arguments of a tool, or null where none of them counts. */
-export function argumentsFilter({ tools }: IgnoreRules, tool: string | null): Filter | null {
+export function argumentsFilter({ tools }: IgnoreRules, tool: string | null): MemberFilter | null {
   const rules = tool === null ? undefined : tools.get(tool);
   if (rules === undefined) return KEEP_ALL;
   return rules.isEveryArgumentIgnored ? null : ignoring(KEEP_ALL, rules.arguments);

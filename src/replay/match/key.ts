@@ -15,8 +15,8 @@ import { BoundedMap, memoize } from '../../protocol/bounded.ts';
 import {
   type CanonicalProblem,
   canonicalText,
-  type Filter,
   KEEP_ALL,
+  type MemberFilter,
 } from '../../protocol/json/canonical.ts';
 import { findMember, type Span } from '../../protocol/json/read.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
@@ -48,12 +48,12 @@ const VOLATILE_META = new Set([
 
 const NO_PARAMS = Buffer.from('{}');
 
-const META: Filter = {
+const META: MemberFilter = {
   enter: (name) => (VOLATILE_META.has(String(name)) ? null : KEEP_ALL),
   dropsEmpty: true,
 };
 
-const PARAMS: Filter = { enter: (name) => (name === '_meta' ? META : KEEP_ALL), dropsEmpty: false };
+const PARAMS: MemberFilter = { enter: (name) => (name === '_meta' ? META : KEEP_ALL), dropsEmpty: false };
 
 /** The key of a request whose params stand at `params` of `bytes`, or why it has none. */
 export function requestKey(
@@ -76,7 +76,7 @@ function keyFor(caller: string, key: RequestKey): RequestKey {
   return { ...key, digest: digestOf(caller, key.digest) };
 }
 
-function paramsFilter({ method, target }: CallTopic, rules: IgnoreRules): Filter {
+function paramsFilter({ method, target }: CallTopic, rules: IgnoreRules): MemberFilter {
   if (rules === IGNORE_NOTHING) return PARAMS;
   const ignored = rules.isEveryParamIgnored ? NOTHING : ignoring(PARAMS, rules.params);
   const own = method === 'tools/call' ? argumentsFilter(rules, target) : KEEP_ALL;
@@ -91,9 +91,9 @@ function paramsFilter({ method, target }: CallTopic, rules: IgnoreRules): Filter
   };
 }
 
-const NOTHING: Filter = { enter: () => null, dropsEmpty: false };
+const NOTHING: MemberFilter = { enter: () => null, dropsEmpty: false };
 
-function both(a: Filter, b: Filter | null): Filter | null {
+function both(a: MemberFilter, b: MemberFilter | null): MemberFilter | null {
   if (b === null || b === KEEP_ALL) return b === null ? null : a;
   if (a === KEEP_ALL) return b;
   return {

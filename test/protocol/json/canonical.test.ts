@@ -3,21 +3,21 @@ import { expect, test } from 'vitest';
 import {
   canonicalNumber,
   canonicalText,
-  type Filter,
   KEEP_ALL,
   MAX_DEPTH,
+  type MemberFilter,
 } from '../../../src/protocol/json/canonical.ts';
 import { skipSpace, skipValue, typeAt } from '../../../src/protocol/json/read.ts';
 import { brokenJson, respelled, sortedText, spacedJson } from '../../support/json-text.ts';
 import { scale } from '../../support/scale.ts';
 
-function textOf(source: string | Buffer, filter: Filter = KEEP_ALL): Buffer | string {
+function textOf(source: string | Buffer, filter: MemberFilter = KEEP_ALL): Buffer | string {
   const bytes = Buffer.from(source);
   const start = skipSpace(bytes, 0);
   return canonicalText(bytes, { start, end: bytes.length, type: typeAt(bytes, start) }, filter);
 }
 
-function plain(source: string | Buffer, filter?: Filter): string {
+function plain(source: string | Buffer, filter?: MemberFilter): string {
   const text = textOf(source, filter);
   return typeof text === 'string' ? `refused: ${text}` : text.toString();
 }
@@ -163,7 +163,7 @@ test('nesting is read up to its bound and refused beyond, however deep', () => {
 });
 
 test('members that are left out leave nothing, elements leave null', () => {
-  const filter: Filter = {
+  const filter: MemberFilter = {
     enter: (step) => (step === 'x' || step === 0 ? null : filter),
     dropsEmpty: false,
   };
@@ -172,8 +172,8 @@ test('members that are left out leave nothing, elements leave null', () => {
 });
 
 test('an object left empty is dropped where the filter says so, with its earlier duplicates', () => {
-  const meta: Filter = { enter: (step) => (step === 'v' ? null : KEEP_ALL), dropsEmpty: true };
-  const filter: Filter = { enter: (step) => (step === 'm' ? meta : KEEP_ALL), dropsEmpty: false };
+  const meta: MemberFilter = { enter: (step) => (step === 'v' ? null : KEEP_ALL), dropsEmpty: true };
+  const filter: MemberFilter = { enter: (step) => (step === 'm' ? meta : KEEP_ALL), dropsEmpty: false };
   expect(plain('{"m":{"v":1},"a":{}}', filter)).toBe('{"a":{}}');
   expect(plain('{"z":1,"m":{}}', filter)).toBe('{"z":1}');
   expect(plain('{"m":{"k":1},"m":{"v":1}}', filter)).toBe('{}');
