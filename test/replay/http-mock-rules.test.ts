@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
 import { startServer } from '../support/http.ts';
 import { startHttpMock } from '../support/http-mock.ts';
-import { recordUrl } from '../support/http-record.ts';
+import { recordUrlInProcess } from '../support/http-record.ts';
 import { modernMeta } from '../support/messages.ts';
 import { storeOnce } from '../support/once.ts';
 import { type Answer, send } from '../support/send.ts';
@@ -43,7 +43,7 @@ async function openSession(url: URL): Promise<Record<string, string>> {
 }
 
 async function recordLegacy(db: string, talk = async (url: URL) => void (await openSession(url))) {
-  const recorder = await recordUrl(await startDualEraServer(), { db });
+  const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
   await talk(recorder.url);
   await recorder.stop();
 }
@@ -162,7 +162,7 @@ test('a stream that the server ended before the answer ends there again, and is 
     return [begun, resumed].map((text) => text.replaceAll(/^id: \S+$/gm, 'id'));
   }
 
-  const recorder = await recordUrl(await startDualEraServer(), { db });
+  const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
   const recorded = await talk(recorder.url);
   await recorder.stop();
   expect(recorded[0]).toBe('id\nretry: 500\ndata: \n\n');
@@ -183,7 +183,7 @@ test('the newer era is held to its rules', async () => {
   const listen = (url: URL) =>
     ask(url, 'subscriptions/listen', { notifications: { toolsListChanged: true } });
 
-  const recorder = await recordUrl(await startDualEraServer(), { db });
+  const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
   await whole(ask(recorder.url, 'server/discover'));
   const listed = await whole(ask(recorder.url, 'tools/list'));
   const called = await whole(ask(recorder.url, 'tools/call', call, { 'Mcp-Name': call.name }));
@@ -243,7 +243,7 @@ test('what was refused for its headers answers no request with the right ones', 
       headers: { 'MCP-Protocol-Version': '2026-07-28', ...header },
     });
   const right = { 'Mcp-Method': 'tools/list' };
-  const recorder = await recordUrl(await startDualEraServer(), { db });
+  const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
   for (const wrong of [{}, { 'Mcp-Method': 'prompts/list' }])
     expect(await refusal(ask(recorder.url, wrong))).toEqual([400, -32020, 7]);
   const listed = await whole(ask(recorder.url, right));
@@ -284,7 +284,7 @@ test('arguments that headers repeat must agree with them, wherever the recording
     return seen;
   }
 
-  const recorder = await recordUrl(await startDualEraServer(), { db });
+  const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
   await whole(ask(recorder.url, 'tools/list', {}));
   const recorded = await talk(recorder.url);
   await recorder.stop();
@@ -345,7 +345,7 @@ test('an answer has the recorded bytes, whatever they are, and however many', as
     const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'acme/bytes', params: { id } });
     return Buffer.from(await (await fetch(url, { method: 'POST', headers, body })).arrayBuffer());
   };
-  const recorder = await recordUrl(`${upstream.url}/mcp`, { db });
+  const recorder = await recordUrlInProcess(`${upstream.url}/mcp`, { db });
   for (const id of answers.keys()) await ask(recorder.url, id);
   await recorder.stop();
 
@@ -384,7 +384,7 @@ test('answers come in the recorded form, with the recorded status and headers', 
   }
 
   const upstream = await startPlainServer();
-  const recorder = await recordUrl(`${upstream.url}/deep/mcp`, { db });
+  const recorder = await recordUrlInProcess(`${upstream.url}/deep/mcp`, { db });
   expect((await whole(send(recorder.url, { body: discover }))).status).toBe(404);
   expect((await whole(send(recorder.url, { body: INITIALIZE }))).status).toBe(401);
   const recorded = await talk(recorder.url);
@@ -410,7 +410,7 @@ test('answers come in the recorded form, with the recorded status and headers', 
 test('a recorded status that no answer can have is replaced', async () => {
   const db = tempStore();
   const upstream = await startPlainServer();
-  const recorder = await recordUrl(`${upstream.url}/mcp`, { db });
+  const recorder = await recordUrlInProcess(`${upstream.url}/mcp`, { db });
   const headers = { Authorization: 'Bearer me' };
   await whole(send(recorder.url, { body: INITIALIZE, headers }));
   await recorder.stop();

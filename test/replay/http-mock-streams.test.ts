@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createSseStreams } from '../../src/replay/serve/stream.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
-import { recordUrl } from '../support/http-record.ts';
+import { recordUrlInProcess } from '../support/http-record.ts';
 import { modernMeta, parseOne } from '../support/messages.ts';
 import { scale } from '../support/scale.ts';
 import { type Answer, send } from '../support/send.ts';
@@ -200,7 +200,7 @@ test('at recorded speed a stream begins at once, and a client that leaves it is 
 
 test('legacy HTTP+SSE names where to post, takes messages there and drops who has left', async () => {
   const db = tempStore();
-  const recorder = await recordUrl(await startEverything('sse'), { db });
+  const recorder = await recordUrlInProcess(await startEverything('sse'), { db });
   const get = { method: 'GET', headers: { Accept: 'text/event-stream' } };
 
   async function talk(url: URL): Promise<{ endpoint: URL; stream: Answer }> {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { expect, test } from 'vitest';
-import { recordUrl } from '../support/http-record.ts';
+import { recordUrlInProcess } from '../support/http-record.ts';
 import { AskedClient, LIVE_COMMAND, listen, overHttp, overStdio } from '../support/modes.ts';
 import { startEverything } from '../support/servers.ts';
 import { tempFolder, tempStore } from '../support/tapedeck.ts';
@@ -90,7 +90,7 @@ test.each([
 
 test('new_episodes adds to a recording by HTTP+SSE, and none plays it over HTTP+SSE', async () => {
   const db = tempStore();
-  const recorder = await recordUrl(await startEverything('sse'), { db });
+  const recorder = await recordUrlInProcess(await startEverything('sse'), { db });
   const recorded = new AskedClient();
   await recorded.connect(new SSEClientTransport(recorder.url));
   await first(recorded);

@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { describe, expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
-import { recordUrl } from '../support/http-record.ts';
+import { recordUrlInProcess } from '../support/http-record.ts';
 import { talkToDualEra, talkToEverything } from '../support/official-clients.ts';
 import { storeOnce } from '../support/once.ts';
 import { exchangesOf, talkOf } from '../support/same-recording.ts';
@@ -19,7 +19,7 @@ async function recorded(
   talk: (url: URL) => Promise<unknown>,
   db = tempStore(),
 ): Promise<string> {
-  const recorder = await recordUrl(String(upstream), { db });
+  const recorder = await recordUrlInProcess(String(upstream), { db });
   await talk(recorder.url);
   await recorder.stop();
   return db;

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
-import { recordUrl } from '../support/http-record.ts';
+import { recordUrlInProcess } from '../support/http-record.ts';
 import { startInProcess } from '../support/in-process.ts';
 import { modernMeta } from '../support/messages.ts';
 import { send } from '../support/send.ts';
@@ -92,7 +92,7 @@ test('over HTTP, a call that was taken back by leaving stays open until the live
     'Mcp-Method': 'tools/call',
     'Mcp-Name': 'wait_for_cancellation',
   };
-  const recorder = await recordUrl(await startDualEraServer(), { db });
+  const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
   const recorded = await send(recorder.url, { body, headers });
   await until('progress comes', () => recorded.text().includes('"progress"'));
   recorded.leave();

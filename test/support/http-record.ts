@@ -3,10 +3,11 @@ import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { connect } from 'node:net';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
+import { type InProcessRun, startInProcess } from './in-process.ts';
 import { type Run, tapedeck, tapedeckInProcess, tempStore, until } from './tapedeck.ts';
 
-export type Recording = {
-  run: Run;
+export type Recording<R extends Run | InProcessRun = Run> = {
+  run: R;
   db: string;
   /** What a client is to be pointed at. */
   url: URL;
@@ -20,9 +21,20 @@ export type Row = Record<string, unknown>;
 type Options = { args?: readonly string[]; env?: Record<string, string>; db?: string };
 
 /** Settles once clients can connect. */
-export async function recordUrl(upstream: string | URL, options: Options = {}): Promise<Recording> {
+export function recordUrl(upstream: string | URL, options: Options = {}): Promise<Recording> {
   const { args = [], env = {}, db = tempStore() } = options;
-  const run = tapedeck(recordArgs(upstream, db, args), { env });
+  return opened(tapedeck(recordArgs(upstream, db, args), { env }), db);
+}
+
+/** The same in this process: for tests of what is done with the recording, not of the proxy. */
+export function recordUrlInProcess(
+  upstream: string | URL,
+  { args = [], db = tempStore() }: Omit<Options, 'env'> = {},
+): Promise<Recording<InProcessRun>> {
+  return opened(startInProcess(recordArgs(upstream, db, args)), db);
+}
+
+async function opened<R extends Run | InProcessRun>(run: R, db: string): Promise<Recording<R>> {
   await until(`it listens: ${run.stderr()}`, () => LISTENING.test(run.stderr()));
   const [, url = ''] = LISTENING.exec(run.stderr()) ?? [];
   return {

@@ -8,7 +8,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../../support/http-mock.ts';
-import { recordUrl } from '../../support/http-record.ts';
+import { recordUrlInProcess } from '../../support/http-record.ts';
 import { modernMeta } from '../../support/messages.ts';
 import { send } from '../../support/send.ts';
 import { startDualEraServer } from '../../support/servers.ts';
@@ -112,7 +112,7 @@ test('a client without a session id that varies what it says of itself is replay
     return seen;
   }
 
-  const recorder = await recordUrl(await startDualEraServer(), { db });
+  const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
   const recorded = await talk(recorder.url);
   await recorder.stop();
   const sessions = (await listSessions(db)).map(({ session }) => session).toReversed();

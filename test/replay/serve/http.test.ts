@@ -8,7 +8,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../../support/http-mock.ts';
-import { recordUrl } from '../../support/http-record.ts';
+import { recordUrlInProcess } from '../../support/http-record.ts';
 import { type Seen, talkToDualEra, talkToEverything } from '../../support/official-clients.ts';
 import { EVERYTHING, startDualEraServer, startEverything } from '../../support/servers.ts';
 import { BIN, tempStore } from '../../support/tapedeck.ts';
@@ -22,7 +22,7 @@ const streamable = (url: URL) => new StreamableHTTPClientTransport(url) as Trans
 
 test('a recorded Streamable HTTP session is replayed to clients at once and again', async () => {
   const db = tempStore();
-  const recorder = await recordUrl(await startEverything('streamableHttp'), { db });
+  const recorder = await recordUrlInProcess(await startEverything('streamableHttp'), { db });
   const recorded = await talkToEverything(streamable(recorder.url));
   await recorder.stop();
   expect(recorded.progress).toHaveLength(3);
@@ -38,7 +38,7 @@ test('a recorded Streamable HTTP session is replayed to clients at once and agai
 
 test('a recorded HTTP+SSE session is replayed over HTTP+SSE', async () => {
   const db = tempStore();
-  const recorder = await recordUrl(await startEverything('sse'), { db });
+  const recorder = await recordUrlInProcess(await startEverything('sse'), { db });
   const recorded = await talkToEverything(new SSEClientTransport(recorder.url));
   await recorder.stop();
 
@@ -61,7 +61,7 @@ test('a recorded stdio session is replayed over Streamable HTTP', async () => {
 for (const mode of ['legacy', 'auto'] as const) {
   test(`a session of the second client generation is replayed to it, mode ${mode}`, async () => {
     const db = tempStore();
-    const recorder = await recordUrl(await startDualEraServer(), { db });
+    const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
     const recorded = await talkToDualEra(new SecondTransport(recorder.url), mode);
     await recorder.stop();
     expect(JSON.stringify(recorded)).toContain('LLM response: Forty-two.');
@@ -76,7 +76,7 @@ for (const mode of ['legacy', 'auto'] as const) {
 
 test('a client that probes for the newer era falls back where the recording is of the older one', async () => {
   const db = tempStore();
-  const recorder = await recordUrl(await startEverything('streamableHttp'), { db });
+  const recorder = await recordUrlInProcess(await startEverything('streamableHttp'), { db });
   await talkToEverything(streamable(recorder.url));
   await recorder.stop();
   const { url, misses } = await startHttpMock(db);
@@ -106,7 +106,7 @@ test('a client that was recorded falling back to the older era falls back again'
   }
 
   const db = tempStore();
-  const recorder = await recordUrl(await startEverything('streamableHttp'), { db });
+  const recorder = await recordUrlInProcess(await startEverything('streamableHttp'), { db });
   const recorded = await talk(recorder.url);
   await recorder.stop();
   const { url, misses, recording } = await startHttpMock(db);

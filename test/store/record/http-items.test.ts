@@ -6,6 +6,7 @@ import {
   type HttpItem,
   sizeOf,
 } from '../../../src/store/record/http-items.ts';
+import { scale } from '../../support/scale.ts';
 
 const at = 1_700_000_000_000_123;
 const exchange = 4_000_000_000;
@@ -34,8 +35,8 @@ const EVERY_KIND: HttpItem[] = [
     type: 'response-body',
     exchange,
     at,
-    bytes: Buffer.alloc(400_000, 1),
-    original: Buffer.alloc(300_000, 2),
+    bytes: Buffer.alloc(scale(400_000, 100_000), 1),
+    original: Buffer.alloc(scale(300_000, 80_000), 2),
   },
   {
     type: 'end',
