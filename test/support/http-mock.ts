@@ -19,7 +19,7 @@ export function openMock(
   { sessions = ['latest'] as readonly string[], speed = 'fast' as Speed, repeat = 'error' as Repeat } = {},
 ): OpenMock {
   // As the command does it: a recorder in haste leaves some of its index to the next reader.
-  const store = openIndexed(db, { onIndexing() {}, onUnmasked() {} });
+  const store = openIndexed(db, { onIndexing() {}, onUnredacted() {} });
   const recording = joinRecordings(sessions.map((name) => readRecording(store, findSession(store, name))));
   const misses: ReplayRefusal[] = [];
   const matching = createMatching(recording, { repeat, ignore: [], ignoreTool: [] });
