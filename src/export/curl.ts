@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../errors.ts';
 import type { HeaderFields } from '../protocol/http/headers.ts';
 import { messagesOf } from '../protocol/message/conversation.ts';
-import { labelOf } from '../protocol/message/label.ts';
+import { messageLabel } from '../protocol/message/label.ts';
 import { escapeText, shellQuoted } from '../protocol/text.ts';
 import type { Store } from '../store/file/open.ts';
 import type { BareFrame } from '../store/read/frames.ts';
@@ -54,7 +54,7 @@ function* commandLines(
 ): Generator<string> {
   const { number, method, path, status, requestHeaders } = httpExchange;
   const said = body.flatMap((frame) =>
-    messagesOf(frame).map((message, n) => labelOf(message, frame.payload, n, null)),
+    messagesOf(frame).map((message, n) => messageLabel(message, frame.payload, n, null)),
   );
   yield `\n# ${escapeText([`exchange ${number}`, ...said, `status ${status ?? 'none'}`].join(', '))}\n`;
   const redacted = requestHeaders.filter(([, value]) => REDACTED.test(value)).map(([name]) => name);

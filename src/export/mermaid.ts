@@ -1,7 +1,7 @@
 /** A session as a Mermaid sequence diagram: an arrow a message. Solid: asks. Dotted: answers, with a cross for an error. */
 
 import { jsonOf, messagesOf } from '../protocol/message/conversation.ts';
-import { labelOf } from '../protocol/message/label.ts';
+import { messageLabel } from '../protocol/message/label.ts';
 import { escapeText } from '../protocol/text.ts';
 import { directionOf } from '../protocol/wire/frame.ts';
 import type { Store } from '../store/file/open.ts';
@@ -24,7 +24,7 @@ export function* writeMermaid(store: Store, session: SessionRow, options: WriteO
     for (const row of frame.messages) {
       const message = messages[row.n];
       if (message === undefined) continue;
-      const label = `${labelOf(message, json, row.n, row.askedMethod)}${latencyOf(row)}`;
+      const label = `${messageLabel(message, json, row.n, row.askedMethod)}${latencyOf(row)}`;
       yield `    ${from}${arrowOf(row)}${to}: ${diagramText(label)}\n`;
     }
     count += 1;

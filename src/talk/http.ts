@@ -12,7 +12,7 @@ import { EVENTS_TYPE, JSON_TYPE, mediaType } from '../protocol/http/headers.ts';
 import { headerText } from '../protocol/http/mirrored-headers.ts';
 import { parseMessages } from '../protocol/message/message.ts';
 import { createSseSplitter, isMessageEvent, readSse, type SseFields } from '../protocol/wire/sse.ts';
-import type { Connect, LiveEvents, LiveServer, Outgoing } from './server.ts';
+import type { Connect, LiveEvents, LiveServer, OutgoingMessage } from './server.ts';
 
 const RETRY_MS = 1000;
 
@@ -35,18 +35,18 @@ const NO_STREAMABLE_HTTP = new Set([400, 404, 405]);
 
 /** `extra`: headers that every request has, such as `Authorization`. */
 export function liveHttp(url: URL, extra: Headers): Connect {
-  return (events) => createClient(url, extra, events);
+  return (events) => createStreamableClient(url, extra, events);
 }
 
-function createClient(url: URL, extra: Headers, events: LiveEvents): LiveServer {
-  const exchanges = createExchanges(url, extra);
+function createStreamableClient(url: URL, extra: Headers, events: LiveEvents): LiveServer {
+  const http = createHttpClient(url, extra);
   let sessionId: string | null = null;
   let version: string | null = null;
   let isClosed = false;
   /** Takes over where the server has nothing newer. */
   let older: LiveServer | null = null;
 
-  function exchange(
+  function request(
     method: string,
     headers: Headers,
     body?: Buffer,
@@ -55,17 +55,17 @@ function createClient(url: URL, extra: Headers, events: LiveEvents): LiveServer 
     const own: Headers = { ...headers };
     if (sessionId !== null) own['Mcp-Session-Id'] = sessionId;
     if (version !== null) own['MCP-Protocol-Version'] ??= version;
-    return exchanges.request(url, method, own, body, id);
+    return http.request(url, method, own, body, id);
   }
 
-  async function send(message: Outgoing): Promise<void> {
+  async function send(message: OutgoingMessage): Promise<void> {
     if (older !== null) return older.send(message);
     const posted = post(message);
     if (message.kind !== 'request') await posted;
     if (message.method === INITIALIZED) await openStream();
   }
 
-  async function post(message: Outgoing): Promise<void> {
+  async function post(message: OutgoingMessage): Promise<void> {
     const { json, id, method, target, mirrored, version: own } = message;
     const headers: Headers = {
       'Content-Type': JSON_TYPE,
@@ -81,9 +81,9 @@ function createClient(url: URL, extra: Headers, events: LiveEvents): LiveServer 
       if (id !== null) events.onFailed(id, why);
     };
     try {
-      const response = await exchange('POST', headers, json, id);
+      const response = await request('POST', headers, json, id);
       if (method === 'initialize' && NO_STREAMABLE_HTTP.has(response.statusCode ?? 0)) {
-        older = await connectSse(url, exchanges, events);
+        older = await connectSse(url, http, events);
         if (older !== null) {
           response.resume();
           return await older.send(message);
@@ -128,13 +128,13 @@ function createClient(url: URL, extra: Headers, events: LiveEvents): LiveServer 
     if (eventId === null || eventId === '') return fail('the stream has ended without an answer');
     await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
     if (isClosed) return;
-    const resumed = await exchange('GET', { Accept: EVENTS_TYPE, 'Last-Event-ID': eventId });
+    const resumed = await request('GET', { Accept: EVENTS_TYPE, 'Last-Event-ID': eventId });
     await read(resumed, id, fail);
   }
 
   /** Servers may have none: they answer 405. */
   async function openStream(): Promise<void> {
-    const opened = exchange('GET', { Accept: EVENTS_TYPE }).then(
+    const opened = request('GET', { Accept: EVENTS_TYPE }).then(
       (response) => void read(response, null, () => {}).catch(() => {}),
       () => {},
     );
@@ -146,17 +146,17 @@ function createClient(url: URL, extra: Headers, events: LiveEvents): LiveServer 
     const isHurried = isClosed;
     isClosed = true;
     if (sessionId !== null && !isHurried) {
-      const deleted = exchange('DELETE', {}).then(bodyOf, () => {});
+      const deleted = request('DELETE', {}).then(bodyOf, () => {});
       const late = new Promise((resolve) => setTimeout(resolve, 2000).unref());
       await Promise.race([deleted, late]);
     }
-    exchanges.close();
+    http.close();
   }
 
   return {
     send,
     transport: () => older?.transport() ?? 'http',
-    abandon: exchanges.abandon,
+    abandon: http.abandon,
     agreed(agreed) {
       version = agreed;
       older?.agreed(agreed);
@@ -191,8 +191,8 @@ const OK = 200;
 const REDIRECT = 300;
 
 /** Settles with null where `url` gives no such stream. Rejects where the server cannot be reached. */
-async function connectSse(url: URL, exchanges: Exchanges, events: LiveEvents): Promise<LiveServer | null> {
-  const response = await exchanges.request(url, 'GET', { Accept: EVENTS_TYPE });
+async function connectSse(url: URL, http: HttpClient, events: LiveEvents): Promise<LiveServer | null> {
+  const response = await http.request(url, 'GET', { Accept: EVENTS_TYPE });
   if (response.statusCode !== OK || !isEventStream(response)) {
     response.destroy();
     return null;
@@ -219,11 +219,11 @@ async function connectSse(url: URL, exchanges: Exchanges, events: LiveEvents): P
   }
   isInUse = true;
 
-  async function post({ json, id }: Outgoing, target: URL): Promise<void> {
+  async function post({ json, id }: OutgoingMessage, target: URL): Promise<void> {
     const headers: Record<string, string> = { 'Content-Type': JSON_TYPE };
     if (version !== null) headers['MCP-Protocol-Version'] = version;
     try {
-      const answer = await exchanges.request(target, 'POST', headers, json);
+      const answer = await http.request(target, 'POST', headers, json);
       await bodyOf(answer);
       const { statusCode = 0 } = answer;
       if (id !== null && (statusCode < OK || statusCode >= REDIRECT))
@@ -241,7 +241,7 @@ async function connectSse(url: URL, exchanges: Exchanges, events: LiveEvents): P
     },
     async close() {
       response.destroy();
-      exchanges.close();
+      http.close();
     },
   };
 }
@@ -258,7 +258,7 @@ function endpointIn(data: Buffer | null, url: URL): URL | null {
 
 type Headers = Record<string, string>;
 
-type Exchanges = {
+type HttpClient = {
   /**
    * Settles with the head of the response. Rejects where the server cannot be reached. `id`: of the JSON-RPC request whose
    * answer is awaited on it.
@@ -279,7 +279,7 @@ type Exchanges = {
 const MAX_BYTES = 256 * 1024 * 1024;
 
 /** `extra`: headers that every request has, such as `Authorization`. */
-function createExchanges({ protocol }: URL, extra: Headers): Exchanges {
+function createHttpClient({ protocol }: URL, extra: Headers): HttpClient {
   const isTls = protocol === 'https:';
   const agent = isTls ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
   const open = new Set<IncomingMessage>();

@@ -3,7 +3,7 @@
 import { sourceAt } from '../protocol/json/edit.ts';
 
 /** One message of the client, and what a transport has to know of it. */
-export type Outgoing = {
+export type OutgoingMessage = {
   /** JSON without a line end. */
   json: Buffer;
   kind: 'request' | 'notification' | 'answer';
@@ -21,7 +21,7 @@ export type Outgoing = {
 
 export type LiveServer = {
   /** Settles once what is sent next cannot overtake it. */
-  send(message: Outgoing): Promise<void>;
+  send(message: OutgoingMessage): Promise<void>;
   /** As sessions have it. Over HTTP it is known once the first request has been answered. */
   transport(): 'stdio' | 'http' | 'sse';
   /** Nobody waits for the answer to this request any more: closes what it would come on. Only where that cancels it. */

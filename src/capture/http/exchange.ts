@@ -20,7 +20,7 @@ import {
 } from './headers.ts';
 import type { Upstream, UpstreamListener } from './upstream.ts';
 
-export type ExchangeContext = {
+export type ProxyContext = {
   upstream: Upstream;
   /** What the proxy itself listens with. */
   scheme: 'http' | 'https';
@@ -35,8 +35,8 @@ export type ExchangeContext = {
   show: (event: HttpEvent) => Promise<void> | undefined;
 };
 
-export class Exchange implements UpstreamListener {
-  readonly #context: ExchangeContext;
+export class ProxyExchange implements UpstreamListener {
+  readonly #context: ProxyContext;
   readonly #number: number;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
@@ -48,7 +48,7 @@ export class Exchange implements UpstreamListener {
   #serverError: string | null = null;
 
   constructor(
-    context: ExchangeContext,
+    context: ProxyContext,
     number: number,
     request: IncomingMessage,
     response: ServerResponse,
@@ -159,7 +159,7 @@ export class Exchange implements UpstreamListener {
   }
 
   /** Answers in the server's place. */
-  #refuse({ status, reason }: Refusal): void {
+  #refuse({ status, reason }: ProxyRefusal): void {
     const response = this.#response;
     const bytes = Buffer.from(`tapedeck: ${reason}\n`);
     const rawHeaders = ['Content-Type', 'text/plain; charset=utf-8', 'Content-Length', String(bytes.length)];
@@ -280,10 +280,10 @@ function reasonOf(error: Error): string {
 
 /** The few cases in which the proxy answers in the server's place, and what it then says: one line, with its reason. */
 
-export type Refusal = { status: 400 | 403 | 502; reason: string };
+export type ProxyRefusal = { status: 400 | 403 | 502; reason: string };
 
 /** Why a request is not forwarded, or null if it is. */
-function findRefusal(request: IncomingMessage, { upstream, checkAccess }: ExchangeContext): Refusal | null {
+function findRefusal(request: IncomingMessage, { upstream, checkAccess }: ProxyContext): ProxyRefusal | null {
   const framing = findFramingProblem(request);
   if (framing !== null) return { status: 400, reason: `refused this request: ${framing}` };
   const problem = checkAccess(request.headers);
@@ -292,11 +292,11 @@ function findRefusal(request: IncomingMessage, { upstream, checkAccess }: Exchan
   return { status: 403, reason: `refused this request target: only ${upstream.origin} is forwarded to` };
 }
 
-function unreachable(origin: string, why: string): Refusal {
+function unreachable(origin: string, why: string): ProxyRefusal {
   return { status: 502, reason: `cannot reach ${origin}: ${why}` };
 }
 
-function unforwardable(origin: string, why: string): Refusal {
+function unforwardable(origin: string, why: string): ProxyRefusal {
   return { status: 502, reason: `cannot forward the answer of ${origin}: ${why}` };
 }
 

@@ -14,7 +14,7 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createAccessCheck, type Listen, ownUrl, startListening } from '../../net/listen.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
-import { Exchange, type ExchangeContext } from './exchange.ts';
+import { type ProxyContext, ProxyExchange } from './exchange.ts';
 import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
 
 export type HttpOptions = {
@@ -42,7 +42,7 @@ export type HttpCapture = {
   url: URL;
   address: AddressInfo;
   /** Exchanges that have not ended. */
-  openExchanges(): number;
+  openHttpExchanges(): number;
   /** Events that `onEvent` did not take. */
   failedEvents(): number;
   /** Accepts nothing new, lets open exchanges end for a while, then cuts them. Settles when all is closed. */
@@ -70,7 +70,7 @@ export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
   return {
     url: ownUrl(address, options.tls === null ? 'http' : 'https', pathOf(upstream)),
     address,
-    openExchanges: relay.openExchanges,
+    openHttpExchanges: relay.openHttpExchanges,
     failedEvents: relay.failedEvents,
     cut,
     async stop() {
@@ -109,7 +109,7 @@ function createRelay(options: HttpOptions) {
   let failed = 0;
   let onLeft = () => {};
 
-  const context: ExchangeContext = {
+  const context: ProxyContext = {
     upstream,
     scheme: tls === null ? 'http' : 'https',
     checkAccess: createAccessCheck({ listenHost: listen.host, allowHosts, allowOrigins }),
@@ -136,7 +136,7 @@ function createRelay(options: HttpOptions) {
       if (context.doubtful.has(request.socket)) return;
       count += 1;
       open += 1;
-      new Exchange(context, count, request, response, onEnd).start();
+      new ProxyExchange(context, count, request, response, onEnd).start();
     },
     /** Settles once no exchange is open; meanwhile tells of each that ended. */
     idle(onEnded: () => void): Promise<void> {
@@ -149,7 +149,7 @@ function createRelay(options: HttpOptions) {
       });
     },
     close: upstream.close,
-    openExchanges: () => open,
+    openHttpExchanges: () => open,
     failedEvents: () => failed,
   };
 }

@@ -16,11 +16,16 @@ export type Upstream = {
   isTls: boolean;
   /** Whether it is reached by another host name than the proxy, so that it may refuse the client's `Host`. */
   isElsewhere: boolean;
-  forward(request: IncomingMessage, response: ServerResponse, as: Outgoing, listener: UpstreamListener): void;
+  forward(
+    request: IncomingMessage,
+    response: ServerResponse,
+    as: ForwardedRequest,
+    listener: UpstreamListener,
+  ): void;
   close(): void;
 };
 
-type Outgoing = {
+type ForwardedRequest = {
   path: string;
   rawHeaders: readonly string[];
   /** Uses a connection of its own, closed afterwards. */
@@ -78,7 +83,7 @@ export function createUpstream(url: URL, listenHost: string, isInsecure: boolean
  * since making one with accessors is slow.
  */
 function createForwarder(options: ProxyServerOptions): Upstream['forward'] {
-  let current: Outgoing | null = null;
+  let current: ForwardedRequest | null = null;
   const ssl = {
     maxHeaderSize: MAX_HEADER_BYTES,
     get path() {

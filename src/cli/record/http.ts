@@ -133,7 +133,7 @@ async function recordUntil(
     for (const capture of captures) capture.cut();
   });
   await stop.asked;
-  const open = captures.reduce((sum, capture) => sum + capture.openExchanges(), 0);
+  const open = captures.reduce((sum, capture) => sum + capture.openHttpExchanges(), 0);
   if (open > 0 && graceMs > 0) {
     const what = open === 1 ? 'an exchange is' : `${open} exchanges are`;
     say(

@@ -1,7 +1,7 @@
 /** `show` for people: a session as a conversation, one block a message. */
 
 import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
-import { bodyText, labelOf } from '../../protocol/message/label.ts';
+import { bodyText, messageLabel } from '../../protocol/message/label.ts';
 import { type Message, problemText } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { directionOf } from '../../protocol/wire/frame.ts';
@@ -163,7 +163,7 @@ function* messageBlock(
   const tag = tagOf(frame.http?.exchange);
   const status = clip(statusOf(row, unanswered), Math.floor((width - INDENT) / 2));
   const room = width - INDENT - tag.length - (status === '' ? 0 : widthOf(status) + 2);
-  const label = clip(escapeText(labelOf(message, json, row.n, row.askedMethod)), room);
+  const label = clip(escapeText(messageLabel(message, json, row.n, row.askedMethod)), room);
   const paint = painterOf(colors, row, status);
   const start = `${margin(style, session, frame.at, arrowOf(frame, colors))}${colors.dim(tag)}`;
   yield `${start}${paint(label)}${status === '' ? '' : `  ${paintStatus(colors, status)}`}`;

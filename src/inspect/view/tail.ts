@@ -1,7 +1,7 @@
 /** What `tail` prints: a line per message, with its time, its session, and what is unusual about it. */
 
 import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
-import { labelOf } from '../../protocol/message/label.ts';
+import { messageLabel } from '../../protocol/message/label.ts';
 import { problemText } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { directionOf } from '../../protocol/wire/frame.ts';
@@ -37,7 +37,7 @@ export function* arrivalLines({ session, frame }: Arrival, options: TailViewOpti
       session,
       frame.at,
       mark,
-      labelOf(message, json, row.n, row.askedMethod),
+      messageLabel(message, json, row.n, row.askedMethod),
       status,
       paint,
       options,

@@ -25,7 +25,7 @@ export type SessionChange =
   | { type: 'reopened'; session: number };
 
 /** What an exchange may be to the session it is in. `stream` is a GET that may become a legacy SSE stream. */
-export type Kind = 'initialize' | 'modern' | 'legacy' | 'stream' | 'other';
+export type RequestKind = 'initialize' | 'modern' | 'legacy' | 'stream' | 'other';
 
 export type Session = {
   readonly number: number;
@@ -34,7 +34,7 @@ export type Session = {
   /** What was answered with success first; after a probe alone the client may yet turn to `initialize`. */
   established: 'not-yet' | 'by-probe' | 'by-message';
   /** Exchanges that have no answer yet and may found the session. */
-  pending: Map<number, Kind>;
+  pending: Map<number, RequestKind>;
   /** The exchange that is its legacy SSE stream. */
   stream: number | null;
   isModern: boolean;
@@ -56,7 +56,7 @@ export type IdleGaps = { known: number; stateless: number; settingUp: number };
 /** `isHere`: it was last on the connection in question. */
 export type Suits = (session: Session, isHere: boolean) => boolean;
 
-export type Book = {
+export type SessionBook = {
   open(at: number): Session;
   known(key: string): Session | undefined;
   /** From now on the session is known by this key too. */
@@ -79,11 +79,11 @@ export type Book = {
 
 const MAX_KEYS = 100;
 
-export function createBook(
+export function createSessionBook(
   onChange: (change: SessionChange) => void,
   idle: IdleGaps,
   maxRemembered: number,
-): Book {
+): SessionBook {
   /** The one that was active last comes last. */
   const opened = new Set<Session>();
   const ended = new BoundedMap<number, Session>(maxRemembered, forget);

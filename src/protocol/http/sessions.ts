@@ -9,15 +9,15 @@
 
 import type { Message } from '../message/message.ts';
 import {
-  type Book,
-  createBook,
+  createSessionBook,
   type HttpBasis,
   type HttpEndReason,
   type HttpTransport,
   type IdleGaps,
   isBeingSetUp,
-  type Kind,
+  type RequestKind,
   type Session,
+  type SessionBook,
   type SessionChange,
   type Suits,
 } from './session-book.ts';
@@ -47,7 +47,7 @@ export type HttpSessionsOptions = {
   maxRemembered?: number;
 };
 
-type Exchange = { facts: RequestFacts; body: Body; session: Session; status: number | null };
+type SessionExchange = { facts: RequestFacts; body: Body; session: Session; status: number | null };
 
 const MINUTE = 60_000_000;
 
@@ -55,8 +55,8 @@ const MINUTE = 60_000_000;
 const IDLE: IdleGaps = { known: 30 * MINUTE, stateless: 5 * MINUTE, settingUp: 10 * MINUTE };
 
 export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
-  const book = createBook(options.onChange, options.idle ?? IDLE, options.maxRemembered ?? 10_000);
-  const exchanges = new Map<number, Exchange>();
+  const book = createSessionBook(options.onChange, options.idle ?? IDLE, options.maxRemembered ?? 10_000);
+  const exchanges = new Map<number, SessionExchange>();
 
   function assign(request: RequestFacts, messages: readonly Message[] | null): number {
     // An empty header names nothing.
@@ -65,7 +65,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     const session = choose(book, facts, body) ?? book.open(facts.at);
     if (facts.sessionId !== null) name(session, facts.sessionId);
     book.enter(session, facts.connection, facts.at);
-    const exchange: Exchange = { facts, body, session, status: null };
+    const exchange: SessionExchange = { facts, body, session, status: null };
     exchanges.set(facts.exchange, exchange);
     begin(exchange);
     return session.number;
@@ -125,7 +125,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
 }
 
 /** The session takes on what the request tells, and waits for the answer. */
-function begin({ facts, body, session }: Exchange): void {
+function begin({ facts, body, session }: SessionExchange): void {
   // A body that is not read yet may be anything.
   if (body.kind !== 'other' || facts.method === 'POST') session.pending.set(facts.exchange, body.kind);
   if (!hasMessages(body)) return;
@@ -141,7 +141,7 @@ function begin({ facts, body, session }: Exchange): void {
 }
 
 /** What the status of the answer means for the session. */
-function settle({ facts, body, session }: Exchange, status: number): void {
+function settle({ facts, body, session }: SessionExchange, status: number): void {
   // A stream may still turn out to be a legacy one.
   if (body.kind !== 'stream' || !isSuccess(status)) session.pending.delete(facts.exchange);
   if (!hasMessages(body)) return;
@@ -154,7 +154,7 @@ function settle({ facts, body, session }: Exchange, status: number): void {
   }
 }
 
-function endReason(method: string, kind: Kind, status: number): HttpEndReason | null {
+function endReason(method: string, kind: RequestKind, status: number): HttpEndReason | null {
   if (method === 'DELETE' && isSuccess(status)) return 'deleted';
   // In the 2026-07-28 era 404 says that the method is unknown.
   return status === 404 && kind !== 'modern' && (method === 'POST' || method === 'DELETE') ? 'gone' : null;
@@ -203,12 +203,12 @@ export type RequestFacts = {
 };
 
 /** What a request's body tells about who sent it. */
-type Body = { kind: Kind; isProbe: boolean; client: string | null; protocolVersion: string | null };
+type Body = { kind: RequestKind; isProbe: boolean; client: string | null; protocolVersion: string | null };
 
 /** A client that lost its stream comes back within 30 s (TypeScript SDK). */
 const MOMENT = 60_000_000;
 
-function choose(book: Book, facts: RequestFacts, body: Body): Session | undefined {
+function choose(book: SessionBook, facts: RequestFacts, body: Body): Session | undefined {
   const { connection, at, method, target, sessionId } = facts;
   if (sessionId !== null) return book.known(headerKey(sessionId));
   const announced = method === 'GET' ? undefined : book.known(targetKey(target));

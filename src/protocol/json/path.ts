@@ -13,12 +13,12 @@ import { TapedeckError } from '../../errors.ts';
 type Segment = { isAtAnyDepth: boolean; selector: string | number | null; next: Segment | null };
 
 /** Where a number of paths are on the way down: the steps that each could take next. */
-export type Followed = readonly Segment[];
+export type PathProgress = readonly Segment[];
 
 /** `isWhole`: the path is `$`. */
-type JsonPath = { text: string; isWhole: boolean; start: Followed };
+type JsonPath = { text: string; isWhole: boolean; start: PathProgress };
 
-export const NO_PATHS: Followed = [];
+export const NO_PATHS: PathProgress = [];
 
 const NAME = /[\p{L}_][\p{L}\p{M}\p{N}_]*/uy;
 
@@ -89,7 +89,7 @@ function fail(text: string, at: number, expected: string, option: string): never
 }
 
 /** Follows the paths into a member or element; null where one of them ends there. */
-export function followInto(paths: Followed, step: string | number): Followed | null {
+export function followInto(paths: PathProgress, step: string | number): PathProgress | null {
   if (paths.length === 0) return NO_PATHS;
   const after = new Set<Segment>();
   for (const segment of paths) {

@@ -26,7 +26,7 @@ export type IndexedMessage = { seq: number; n: number; message: Message; correla
  */
 export type Era = 'legacy' | 'modern' | 'dual';
 
-export type Facts = {
+export type ConversationFacts = {
   era: Era | null;
   protocolVersion: string | null;
   client: Peer | null;
@@ -41,12 +41,12 @@ export type Conversation = {
   add(frame: FrameWithReading, seq: number): IndexedMessage[];
   /** Says how an HTTP exchange ended; call it after the exchange's frames. Gives the requests that this is the outcome of. */
   close(exchange: number, how: HttpClosing): ClosedRequest[];
-  facts(): Facts;
+  facts(): ConversationFacts;
 };
 
 export function createConversation(): Conversation {
   const correlator = createCorrelator();
-  const facts: Facts = {
+  const facts: ConversationFacts = {
     era: null,
     protocolVersion: null,
     client: null,
@@ -120,7 +120,7 @@ function withRemarks(message: Message, more: readonly Remark[]): Message {
   return { ...message, remarks: [...message.remarks, ...more] };
 }
 
-function learn(facts: Facts, message: Message, { relation, outcome }: Correlation): void {
+function learn(facts: ConversationFacts, message: Message, { relation, outcome }: Correlation): void {
   if (message.kind === 'request') {
     facts.exchanges += 1;
     learnFromRequest(facts, message.canonical, message.details);
@@ -133,7 +133,7 @@ function learn(facts: Facts, message: Message, { relation, outcome }: Correlatio
   }
 }
 
-function learnFromRequest(facts: Facts, canonical: string, details: Message['details']): void {
+function learnFromRequest(facts: ConversationFacts, canonical: string, details: Message['details']): void {
   const era = details.isModern ? 'modern' : canonical === 'initialize' ? 'legacy' : null;
   if (era === null) return;
   facts.era = facts.era === null || facts.era === era ? era : 'dual';

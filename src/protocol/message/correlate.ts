@@ -7,9 +7,9 @@
  * 3. `notifications/cancelled` names a request of its own sender; in the 2026-07-28 era a server also uses it to end
  *    the client's `subscriptions/listen`. A late answer to a cancelled request stays linked, its outcome `cancelled`.
  * 4. A retry after `input_required` has a new id: it continues the round with equal params and equal `requestState`.
- * 5. Over HTTP, an answer or progress that comes on the exchange of a request with its id or token belongs to that one;
- *    only where there is none, to another exchange's: legacy answers may come on any stream of the session.
- *    An error without an id answers the one request of its exchange.
+ * 5. Over HTTP, an answer or progress that comes on the HTTP exchange of a request with its id or token belongs to that request;
+ *    only where there is none, to a request of another HTTP exchange: legacy answers may come on any stream of the session.
+ *    An error without an id answers the one request of its HTTP exchange.
  * 6. In the 2026-07-28 era a client that closes an HTTP exchange early cancels what it asked there. An HTTP exchange with
  *    an error status ends what was asked on it in an error, even if no message says so.
  * 7. Requests and notifications that name a task, or a subscription, belong to the request that began it.
@@ -27,7 +27,7 @@ export type Place = { seq: number; n: number };
 
 type Relation = 'reply' | 'progress' | 'cancel' | 'round' | 'task' | 'subscription';
 
-/** How an exchange ended. `unanswered` is what none of these happened to. */
+/** How an exchange ended. One without an outcome is unanswered. */
 export type Outcome = 'ok' | 'tool-error' | 'error' | 'cancelled' | 'input-required';
 
 /** `latency` is in microseconds, from the request's last byte to the answer's. Only answers have one. */
@@ -53,22 +53,28 @@ export function httpClosing({ status, closedBy }: HttpEnd): HttpClosing | null {
 export type ClosedRequest = { place: Place; outcome: Outcome };
 
 type Correlator = {
-  /** Takes the messages of a session in the order they passed; `exchange` is the HTTP exchange that each came on. */
-  add(message: Message, sender: Direction, place: Place, at: number, exchange?: number | null): Correlation;
-  /** An HTTP exchange ended without answers: gives the requests that this is the outcome of. */
-  close(exchange: number, how: HttpClosing): ClosedRequest[];
+  /** Takes the messages of a session in the order they passed; `httpExchange` is the HTTP exchange that each came on. */
+  add(
+    message: Message,
+    sender: Direction,
+    place: Place,
+    at: number,
+    httpExchange?: number | null,
+  ): Correlation;
+  /** An HTTP exchange ended without answers. Returns the requests that this is the outcome of. */
+  close(httpExchange: number, how: HttpClosing): ClosedRequest[];
   /** Requests that so far have neither an answer nor a cancellation. */
   unanswered(): number;
 };
 
 /** Who sent a message, and where and when it passed. */
-type Sent = { sender: Direction; place: Place; at: number; exchange: number | null };
+type Passage = { sender: Direction; place: Place; at: number; httpExchange: number | null };
 
-type Open = {
+type OpenRequest = {
   id: Id;
   place: Place;
   at: number;
-  exchange: number | null;
+  httpExchange: number | null;
   canonical: string;
   details: Details;
   isCounted: boolean;
@@ -79,11 +85,11 @@ type Open = {
 export const NOTHING: Correlation = { relation: null, to: null, latency: null, outcome: null, remark: null };
 
 export function createCorrelator(maxOpen = 65_536): Correlator {
-  const openBy: Record<Direction, BoundedLists<Open>> = {
+  const openBy: Record<Direction, BoundedLists<OpenRequest>> = {
     'client-to-server': new BoundedLists(maxOpen),
     'server-to-client': new BoundedLists(maxOpen),
   };
-  const tokensBy: Record<Direction, BoundedMap<string, Open>> = {
+  const tokensBy: Record<Direction, BoundedMap<string, OpenRequest>> = {
     'client-to-server': new BoundedMap(maxOpen),
     'server-to-client': new BoundedMap(maxOpen),
   };
@@ -93,7 +99,7 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     'server-to-client': new BoundedMap(maxOpen),
   };
   /** What clients asked, by the HTTP exchange that they asked it on. */
-  const openOn = new BoundedLists<Open>(maxOpen);
+  const openOn = new BoundedLists<OpenRequest>(maxOpen);
   const rounds = new BoundedLists<{ place: Place; keys: readonly string[] }>(maxOpen);
   let unanswered = 0;
 
@@ -102,9 +108,9 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     sender: Direction,
     place: Place,
     at: number,
-    exchange: number | null = null,
+    httpExchange: number | null = null,
   ): Correlation {
-    const sent = { sender, place, at, exchange };
+    const sent = { sender, place, at, httpExchange };
     switch (message.kind) {
       case 'request':
         return addRequest(message.id, message.canonical, message.details, sent, true);
@@ -119,15 +125,15 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     }
   }
 
-  function addError({ id, details }: ErrorMessage, sent: Sent): Correlation {
+  function addError({ id, details }: ErrorMessage, sent: Passage): Correlation {
     if (id !== null) return addAnswer(id, details, 'error', sent);
-    const [request, another] = sent.sender === 'server-to-client' ? openOn.of(String(sent.exchange)) : [];
+    const [request, another] = sent.sender === 'server-to-client' ? openOn.of(String(sent.httpExchange)) : [];
     if (request === undefined || another !== undefined) return NOTHING;
     return addAnswer(request.id, details, 'error', sent);
   }
 
   /** Malformed, yet the other side may have acted on it: a call may be answered, an answer ends its request. */
-  function addInvalid({ id, canonical, details, isAnswer }: InvalidMessage, sent: Sent): Correlation {
+  function addInvalid({ id, canonical, details, isAnswer }: InvalidMessage, sent: Passage): Correlation {
     if (id === null) return NOTHING;
     if (isAnswer) return addAnswer(id, details, 'error', sent);
     return canonical === null ? NOTHING : addRequest(id, canonical, details, sent, false);
@@ -137,13 +143,13 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     id: Id,
     canonical: string,
     details: Details,
-    { sender, place, at, exchange }: Sent,
+    { sender, place, at, httpExchange }: Passage,
     isCounted: boolean,
   ): Correlation {
-    const earlier = latest(sender, id.key, exchange);
-    const request = { id, place, at, exchange, canonical, details, isCounted, isCancelled: false };
+    const earlier = latest(sender, id.key, httpExchange);
+    const request = { id, place, at, httpExchange, canonical, details, isCounted, isCancelled: false };
     openBy[sender].add(id.key, request);
-    if (exchange !== null && sender === 'client-to-server') openOn.add(String(exchange), request);
+    if (httpExchange !== null && sender === 'client-to-server') openOn.add(String(httpExchange), request);
     if (details.progressToken !== null) {
       tokensBy[sender].set(details.progressToken, request);
     }
@@ -153,13 +159,16 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
   }
 
   /** Over HTTP several clients of the 2026-07-28 era may stand in one session, each with its own ids. */
-  function isInUse(earlier: Open | undefined, { isModern }: Details): boolean {
-    return earlier !== undefined && !earlier.isCancelled && !(isModern && earlier.exchange !== null);
+  function isInUse(earlier: OpenRequest | undefined, { isModern }: Details): boolean {
+    return earlier !== undefined && !earlier.isCancelled && !(isModern && earlier.httpExchange !== null);
   }
 
-  function latest(asker: Direction, key: string, exchange: number | null): Open | undefined {
+  function latest(asker: Direction, key: string, httpExchange: number | null): OpenRequest | undefined {
     const open = openBy[asker];
-    const own = exchange === null ? undefined : open.newest(key, (request) => request.exchange === exchange);
+    const own =
+      httpExchange === null
+        ? undefined
+        : open.newest(key, (request) => request.httpExchange === httpExchange);
     return own ?? open.newest(key);
   }
 
@@ -167,10 +176,10 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     id: Id,
     details: Details,
     outcome: Outcome,
-    { sender, at, exchange }: Sent,
+    { sender, at, httpExchange }: Passage,
   ): Correlation {
     const asker = opposite(sender);
-    const request = latest(asker, id.key, exchange);
+    const request = latest(asker, id.key, httpExchange);
     if (request === undefined) return { ...NOTHING, outcome, remark: 'no-open-request' };
     forget(asker, request);
     if (request.isCounted && !request.isCancelled) unanswered -= 1;
@@ -188,49 +197,58 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     };
   }
 
-  function forget(asker: Direction, request: Open): void {
+  function forget(asker: Direction, request: OpenRequest): void {
     openBy[asker].remove(request.id.key, request);
-    if (request.exchange !== null) openOn.remove(String(request.exchange), request);
+    if (request.httpExchange !== null) openOn.remove(String(request.httpExchange), request);
   }
 
-  function endToken(asker: Direction, request: Open): void {
+  function endToken(asker: Direction, request: OpenRequest): void {
     const token = request.details.progressToken;
     if (token !== null && tokensBy[asker].get(token) === request) tokensBy[asker].delete(token);
   }
 
-  function addNotification(canonical: string, details: Details, { sender, exchange }: Sent): Correlation {
-    if (canonical === 'notifications/progress') return progressOf(details, sender, exchange);
-    if (canonical === 'notifications/cancelled') return cancel(details, sender, exchange);
+  function addNotification(
+    canonical: string,
+    details: Details,
+    { sender, httpExchange }: Passage,
+  ): Correlation {
+    if (canonical === 'notifications/progress') return progressOf(details, sender, httpExchange);
+    if (canonical === 'notifications/cancelled') return cancel(details, sender, httpExchange);
     if (details.subscription !== null) {
-      const listen = listenOf(opposite(sender), details.subscription, exchange);
+      const listen = listenOf(opposite(sender), details.subscription, httpExchange);
       return listen === undefined ? NOTHING : { ...NOTHING, relation: 'subscription', to: listen.place };
     }
     return { ...NOTHING, ...taskOf(canonical, details, sender) };
   }
 
-  function progressOf({ progressToken }: Details, sender: Direction, exchange: number | null): Correlation {
+  function progressOf(
+    { progressToken }: Details,
+    sender: Direction,
+    httpExchange: number | null,
+  ): Correlation {
     if (progressToken === null) return NOTHING;
-    const own = openOn.newest(String(exchange), ({ details }) => details.progressToken === progressToken);
+    const own = openOn.newest(String(httpExchange), ({ details }) => details.progressToken === progressToken);
     const request = own ?? tokensBy[opposite(sender)].get(progressToken);
     return request === undefined ? NOTHING : { ...NOTHING, relation: 'progress', to: request.place };
   }
 
-  function cancel({ cancels }: Details, sender: Direction, exchange: number | null): Correlation {
+  function cancel({ cancels }: Details, sender: Direction, httpExchange: number | null): Correlation {
     if (cancels === null) return NOTHING;
-    const request = latest(sender, cancels, exchange) ?? listenOf(opposite(sender), cancels, exchange);
+    const request =
+      latest(sender, cancels, httpExchange) ?? listenOf(opposite(sender), cancels, httpExchange);
     if (request === undefined) return NOTHING;
     markCancelled(request);
     return { ...NOTHING, relation: 'cancel', to: request.place };
   }
 
   /** Nobody waits for its answer any more. */
-  function markCancelled(request: Open): void {
+  function markCancelled(request: OpenRequest): void {
     if (request.isCounted && !request.isCancelled) unanswered -= 1;
     request.isCancelled = true;
   }
 
-  function close(exchange: number, how: HttpClosing): ClosedRequest[] {
-    const asked = openOn.of(String(exchange));
+  function close(httpExchange: number, how: HttpClosing): ClosedRequest[] {
+    const asked = openOn.of(String(httpExchange));
     const ended = asked.filter(({ details }) => how === 'refused' || details.isModern);
     const outcome = how === 'refused' ? 'error' : 'cancelled';
     for (const request of ended) {
@@ -240,12 +258,12 @@ export function createCorrelator(maxOpen = 65_536): Correlator {
     return ended.map(({ place }) => ({ place, outcome }));
   }
 
-  function listenOf(asker: Direction, key: string, exchange: number | null): Open | undefined {
-    const request = latest(asker, key, exchange);
+  function listenOf(asker: Direction, key: string, httpExchange: number | null): OpenRequest | undefined {
+    const request = latest(asker, key, httpExchange);
     return request?.canonical === 'subscriptions/listen' ? request : undefined;
   }
 
-  function openRound(request: Open, answer: Details): void {
+  function openRound(request: OpenRequest, answer: Details): void {
     if (request.details.round === null || answer.round === null) return;
     const key = roundKey(request.canonical, request.details.round.params, answer.round.state);
     rounds.add(key, { place: request.place, keys: answer.round.keys });

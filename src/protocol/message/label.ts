@@ -11,7 +11,7 @@ import { messageSpan } from './payload.ts';
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /** `payload` is the frame's and `n` the message's number inside it. `asked` is the method that an answer answers. */
-export function labelOf(message: Message, payload: Buffer, n: number, asked: string | null): string {
+export function messageLabel(message: Message, payload: Buffer, n: number, asked: string | null): string {
   switch (message.kind) {
     case 'request':
     case 'notification':

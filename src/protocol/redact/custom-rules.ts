@@ -2,7 +2,7 @@
 
 import { isAscii, isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../../errors.ts';
-import type { Edit, MakeEdit } from './edits.ts';
+import type { MakeReplacement, Replacement } from './edits.ts';
 
 export type CustomRule = { id: string; pattern: RegExp };
 
@@ -75,7 +75,11 @@ function nestedRepeat(source: string): number | null {
 }
 
 /** What the rules match in a text, rule by rule. */
-export function customEdits(rules: readonly CustomRule[], bytes: Buffer, edit: MakeEdit): Edit[] {
+export function customEdits(
+  rules: readonly CustomRule[],
+  bytes: Buffer,
+  edit: MakeReplacement,
+): Replacement[] {
   if (rules.length === 0) return [];
   const isText = isUtf8(bytes);
   const text = bytes.toString(isText ? 'utf8' : 'latin1');

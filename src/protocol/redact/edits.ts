@@ -1,13 +1,13 @@
 /** Places of a text that are replaced, and what stands there instead. */
 
 /** Bytes `start` up to, not including, `end` become `text`, which is ASCII. `rule` says why. */
-export type Edit = { start: number; end: number; text: string; rule: string };
+export type Replacement = { start: number; end: number; text: string; rule: string };
 
 /** An edit that puts a placeholder of the rule in the place of a secret. */
-export type MakeEdit = (rule: string, start: number, end: number, secret: string) => Edit;
+export type MakeReplacement = (rule: string, start: number, end: number, secret: string) => Replacement;
 
 /** Of edits that overlap, the one that begins first, and of these the longest. */
-export function withoutOverlaps(edits: readonly Edit[]): Edit[] {
+export function withoutOverlaps(edits: readonly Replacement[]): Replacement[] {
   const sorted = edits.toSorted((a, b) => a.start - b.start || b.end - a.end);
   let end = -1;
   return sorted.filter((edit) => {
@@ -18,7 +18,7 @@ export function withoutOverlaps(edits: readonly Edit[]): Edit[] {
 }
 
 /** The bytes with the edits made, which are in order and do not overlap. */
-export function applyEdits(bytes: Buffer, edits: readonly Edit[]): Buffer {
+export function applyReplacements(bytes: Buffer, edits: readonly Replacement[]): Buffer {
   const pieces: Buffer[] = [];
   let from = 0;
   for (const { start, end, text } of edits) {
@@ -30,12 +30,12 @@ export function applyEdits(bytes: Buffer, edits: readonly Edit[]): Buffer {
 }
 
 /** The edits of a piece as edits of what it stands in. `at` says where each of its bytes stands there. */
-export function movedBy(edits: readonly Edit[], at: (i: number) => number): Edit[] {
+export function movedBy(edits: readonly Replacement[], at: (i: number) => number): Replacement[] {
   return edits.map((edit) => ({ ...edit, start: at(edit.start), end: at(edit.end) }));
 }
 
 /** Adds edits one by one: a text may have more of them than a call can have arguments. */
-export function addEdits(edits: Edit[], more: readonly Edit[]): void {
+export function addEdits(edits: Replacement[], more: readonly Replacement[]): void {
   for (const edit of more) edits.push(edit);
 }
 

@@ -50,22 +50,22 @@ const SCHEME =
 const COOKIE = /^([^=;]*=)?([^;]*)/;
 
 /** A header's value with what is secret in it replaced. */
-export function maskHeader(name: string, value: string, placeholder: Placeholder): string {
+export function redactHeader(name: string, value: string, placeholder: Placeholder): string {
   const lowerName = name.toLowerCase();
-  if (URL_HEADERS.has(lowerName)) return maskUrl(value, placeholder);
+  if (URL_HEADERS.has(lowerName)) return redactUrl(value, placeholder);
   if (value === '' || !(SECRET_HEADERS.has(lowerName) || hasSecretEnd(lowerName))) return value;
   if (lowerName === 'cookie')
     return value
       .split(';')
-      .map((pair) => maskCookie(pair, placeholder))
+      .map((pair) => redactCookie(pair, placeholder))
       .join(';');
-  if (lowerName === 'set-cookie') return maskCookie(value, placeholder);
+  if (lowerName === 'set-cookie') return redactCookie(value, placeholder);
   const scheme = lowerName.endsWith('authorization') ? (SCHEME.exec(value)?.[0] ?? '') : '';
   return scheme + placeholder(value.slice(scheme.length));
 }
 
 /** A URL or request target with the secrets of its query and its user information replaced. */
-export function maskUrl(url: string, placeholder: Placeholder): string {
+export function redactUrl(url: string, placeholder: Placeholder): string {
   const masked = url.replace(
     /^((?:[a-z][a-z0-9+.-]*:)?\/\/)([^/?#]*)@/i,
     (_whole, start: string, user: string) => `${start}${placeholder(user)}@`,
@@ -99,14 +99,14 @@ function decoded(name: string): string {
 }
 
 /** Name, value, name, value … with the secret values replaced. */
-export function maskHeaders(rawHeaders: readonly string[], placeholder: Placeholder): string[] {
+export function redactHeaders(rawHeaders: readonly string[], placeholder: Placeholder): string[] {
   return rawHeaders.map((text, i) =>
-    i % 2 === 0 ? text : maskHeader(rawHeaders[i - 1] ?? '', text, placeholder),
+    i % 2 === 0 ? text : redactHeader(rawHeaders[i - 1] ?? '', text, placeholder),
   );
 }
 
 /** One pair, or a cookie without a name; the attributes of a `Set-Cookie` stay. */
-function maskCookie(pair: string, placeholder: Placeholder): string {
+function redactCookie(pair: string, placeholder: Placeholder): string {
   return pair.replace(COOKIE, (whole, name: string | undefined, value: string) =>
     value.trim() === '' ? whole : (name ?? '') + placeholder(value),
   );

@@ -3,9 +3,9 @@
  * whole values) and pieces inside of strings only, so JSON stays JSON.
  */
 
-import { type Followed, followInto } from '../json/path.ts';
+import { followInto, type PathProgress } from '../json/path.ts';
 import { skipKey, skipScalar, skipSpace, skipValue, stringText, typeAt } from '../json/read.ts';
-import { addEdits, type Edit, MAX_UNESCAPED_BYTES, movedBy, unescapeString } from './edits.ts';
+import { addEdits, MAX_UNESCAPED_BYTES, movedBy, type Replacement, unescapeString } from './edits.ts';
 import { isPlaceholder, isSecretValue, schemeLength, secretName } from './names.ts';
 import type { Sign } from './signs.ts';
 import type { TextSearch } from './text-search.ts';
@@ -13,7 +13,7 @@ import type { TextSearch } from './text-search.ts';
 export type JsonSearch = TextSearch & {
   hasCustom: boolean;
   /** Where the values stand that are replaced wholly, whatever they are. */
-  paths: Followed;
+  paths: PathProgress;
 };
 
 const QUOTE = 0x22;
@@ -39,10 +39,15 @@ const NEVER_REDACTED: ReadonlySet<string> = new Set([
 ]);
 
 /** An object or array that is being read. `place`: the names that lead here from the message, on its first levels. */
-type Container = { isObject: boolean; count: number; paths: Followed; place: string | null };
+type Container = { isObject: boolean; count: number; paths: PathProgress; place: string | null };
 
 /** The edits of JSON that stands at `start`, and has been checked to be some. */
-export function jsonEdits(bytes: Buffer, start: number, search: JsonSearch, isMessage: boolean): Edit[] {
+export function jsonEdits(
+  bytes: Buffer,
+  start: number,
+  search: JsonSearch,
+  isMessage: boolean,
+): Replacement[] {
   const signs = search.signs.find(bytes);
   if (signs.length === 0 && !search.isThorough) return [];
   return new Walk(bytes, signs, search, isMessage).from(start);
@@ -53,7 +58,7 @@ class Walk {
   readonly #signs: readonly Sign[];
   readonly #search: JsonSearch;
   readonly #isMessage: boolean;
-  readonly #edits: Edit[] = [];
+  readonly #edits: Replacement[] = [];
   readonly #open: Container[] = [];
   #sign = 0;
 
@@ -64,14 +69,14 @@ class Walk {
     this.#isMessage = isMessage;
   }
 
-  from(start: number): Edit[] {
+  from(start: number): Replacement[] {
     let i = this.#enter(start, this.#search.paths, this.#isMessage ? '' : null, '');
     while (this.#open.length > 0) i = this.#next(i);
     return this.#edits;
   }
 
   /** Reads a value that has no members, or enters it. Returns where to go on. */
-  #enter(at: number, paths: Followed, place: string | null, name: string): number {
+  #enter(at: number, paths: PathProgress, place: string | null, name: string): number {
     const byte = this.#bytes[at];
     if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       this.#open.push({ isObject: byte === OPEN_OBJECT, count: 0, paths, place });
@@ -121,7 +126,7 @@ class Walk {
   }
 
   /** A value of any type becomes a string. */
-  #placeholderFor(start: number, end: number, rule: string): Edit {
+  #placeholderFor(start: number, end: number, rule: string): Replacement {
     const isString = this.#bytes[start] === QUOTE;
     const secret = isString
       ? stringText(this.#bytes, { start, end, type: 'string' })

@@ -10,8 +10,8 @@
 import { parseJsonPath } from '../json/path.ts';
 import { fieldName, fieldValue, linesOf } from '../wire/sse.ts';
 import { readCustomRule } from './custom-rules.ts';
-import { applyEdits, type Edit, movedBy, withoutOverlaps } from './edits.ts';
-import { maskHeader, maskUrl, type Placeholder } from './heads.ts';
+import { applyReplacements, movedBy, type Replacement, withoutOverlaps } from './edits.ts';
+import { type Placeholder, redactHeader, redactUrl } from './heads.ts';
 import { isPlaceholder, OAUTH_SIGN } from './names.ts';
 import type { RedactionProfile } from './profile.ts';
 import { createSearch, editsOf, type RedactionSearchOptions } from './search.ts';
@@ -20,16 +20,16 @@ import { createSignFinder } from './signs.ts';
 import { cutEdits, textEdits } from './text-search.ts';
 
 /** `rules`: the ids of those that found something, without repeats. */
-export type Redacted = { payload: Buffer; rules: readonly string[] };
+export type RedactedPayload = { payload: Buffer; rules: readonly string[] };
 
 export type Redactor = {
   /** A line, a body. `isForeign`: of an exchange without MCP, such as OAuth. `isCut`: it may end amid a secret. */
-  payload(bytes: Buffer, isForeign: boolean, isCut: boolean): Redacted | null;
+  payload(bytes: Buffer, isForeign: boolean, isCut: boolean): RedactedPayload | null;
   /** An event of a stream, with its fields. */
-  event(bytes: Buffer, isCut: boolean): Redacted | null;
+  event(bytes: Buffer, isCut: boolean): RedactedPayload | null;
   /** What `payload` and `event` would replace, in order. */
-  payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Edit[];
-  eventEdits(bytes: Buffer, isCut: boolean): Edit[];
+  payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Replacement[];
+  eventEdits(bytes: Buffer, isCut: boolean): Replacement[];
   text(text: string): string;
   header(name: string, value: string): string;
   url(url: string): string;
@@ -41,7 +41,7 @@ export type Redactor = {
   placeholder(rule: string, secret: string): string;
 };
 
-const NOTHING: Edit[] = [];
+const NOTHING: Replacement[] = [];
 
 /** Larger bodies are pages and downloads. */
 const MAX_OAUTH_BYTES = 1024 * 1024;
@@ -62,14 +62,14 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
   const mask: Placeholder = (secret) => (isPlaceholder(secret) ? secret : `masked-${digest(secret)}`);
   const always = custom.length > 0 || paths.length > 0;
 
-  function payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Edit[] {
+  function payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Replacement[] {
     const isOAuth = isForeign && bytes.length <= MAX_OAUTH_BYTES;
     if (!always && !isOAuth && !signs.has(bytes)) return NOTHING;
     const edits = editsOf(bytes, isOAuth ? foreign : search, !isForeign);
     return isCut ? withCut(bytes, edits) : edits;
   }
 
-  function eventEdits(bytes: Buffer, isCut: boolean): Edit[] {
+  function eventEdits(bytes: Buffer, isCut: boolean): Replacement[] {
     if (!always && !signs.has(bytes)) return NOTHING;
     const data = dataOf(bytes);
     const isOneLine = data !== null && !isCut;
@@ -77,20 +77,20 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
     return isCut ? withCut(bytes, edits) : withoutOverlaps(edits);
   }
 
-  function withCut(bytes: Buffer, edits: readonly Edit[]): Edit[] {
+  function withCut(bytes: Buffer, edits: readonly Replacement[]): Replacement[] {
     return withoutOverlaps([...edits, ...cutEdits(bytes, edits, search)]);
   }
 
-  function editsByField(bytes: Buffer, start: number, end: number): Edit[] {
+  function editsByField(bytes: Buffer, start: number, end: number): Replacement[] {
     const inData = editsOf(bytes.subarray(start, end), search, true);
     const before = textEdits(bytes.subarray(0, start), search);
     const after = textEdits(bytes.subarray(end), search);
     return [...before, ...movedBy(inData, (i) => start + i), ...movedBy(after, (i) => end + i)];
   }
 
-  function made(bytes: Buffer, edits: readonly Edit[]): Redacted | null {
+  function made(bytes: Buffer, edits: readonly Replacement[]): RedactedPayload | null {
     if (edits.length === 0) return null;
-    return { payload: applyEdits(bytes, edits), rules: [...new Set(edits.map(({ rule }) => rule))] };
+    return { payload: applyReplacements(bytes, edits), rules: [...new Set(edits.map(({ rule }) => rule))] };
   }
 
   const payload: Redactor['payload'] = (bytes, isForeign, isCut) =>
@@ -108,12 +108,12 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
     eventEdits,
     text,
     header(name, value) {
-      const masked = off.has('http-header') ? value : maskHeader(name, value, mask);
+      const masked = off.has('http-header') ? value : redactHeader(name, value, mask);
       if (masked !== value) return masked;
       const isArgument = paths.length > 0 && value !== '' && /^mcp-param-/i.test(name);
       return isArgument ? mask(value) : text(value);
     },
-    url: (url) => text(off.has('url-secret') ? url : maskUrl(url, mask)),
+    url: (url) => text(off.has('url-secret') ? url : redactUrl(url, mask)),
     isOn: (rule) => !off.has(rule),
     firstSign(bytes, isForeign) {
       const sign = always ? 0 : (signs.find(bytes)[0]?.at ?? null);
@@ -146,7 +146,7 @@ export function createMetaRedactor(digest: (secret: string) => string): Redactor
   const placeholder = (rule: string, secret: string) => `[redacted:${rule}:${digest(secret)}]`;
   const mask = (text: string) => (text === '' || isPlaceholder(text) ? text : `masked-${digest(text)}`);
 
-  function payload(bytes: Buffer): Redacted | null {
+  function payload(bytes: Buffer): RedactedPayload | null {
     if (bytes.length === 0) return null;
     const text = placeholder(META_RULE, bytes.toString('latin1'));
     return { payload: Buffer.from(text), rules: [META_RULE] };

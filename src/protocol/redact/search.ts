@@ -1,10 +1,10 @@
 /** The search for secrets in a payload, be it JSON or a text, and in what stands inside of its strings. */
 
-import { type Followed, NO_PATHS } from '../json/path.ts';
+import { NO_PATHS, type PathProgress } from '../json/path.ts';
 import { skipSpace, skipValue } from '../json/read.ts';
 import { byteOrderMarkLength } from '../text.ts';
 import { type CustomRule, customEdits } from './custom-rules.ts';
-import { type Edit, type MakeEdit, withoutOverlaps } from './edits.ts';
+import { type MakeReplacement, type Replacement, withoutOverlaps } from './edits.ts';
 import { type JsonSearch, jsonEdits } from './json-search.ts';
 import { isOAuthName } from './names.ts';
 import type { SignFinder } from './signs.ts';
@@ -14,7 +14,7 @@ import { textEdits } from './text-search.ts';
 export type RedactionSearchOptions = {
   signs: SignFinder;
   custom: readonly CustomRule[];
-  paths: Followed;
+  paths: PathProgress;
   off: ReadonlySet<string>;
   placeholder: (rule: string, secret: string) => string;
 };
@@ -26,7 +26,7 @@ const MAX_DEPTH = 6;
 export function createSearch(options: RedactionSearchOptions, isOAuth: boolean, depth = 0): JsonSearch {
   const { signs, custom, off, placeholder } = options;
   const paths = depth === 0 ? options.paths : NO_PATHS;
-  const edit: MakeEdit = (rule, start, end, secret) => ({
+  const edit: MakeReplacement = (rule, start, end, secret) => ({
     start,
     end,
     rule,
@@ -51,7 +51,7 @@ export function createSearch(options: RedactionSearchOptions, isOAuth: boolean, 
 }
 
 /** The edits of a text or of JSON, in order and without overlaps. `isMessage`: its outermost object may be a message. */
-export function editsOf(bytes: Buffer, search: JsonSearch, isMessage: boolean): Edit[] {
+export function editsOf(bytes: Buffer, search: JsonSearch, isMessage: boolean): Replacement[] {
   const start = skipSpace(bytes, byteOrderMarkLength(bytes));
   const isJson = (bytes[start] === 0x7b || bytes[start] === 0x5b) && isWhole(bytes, start);
   const edits = isJson ? jsonEdits(bytes, start, search, isMessage) : textEdits(bytes, search);

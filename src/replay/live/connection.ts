@@ -8,7 +8,7 @@
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
 import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
 import { messageText } from '../../protocol/message/payload.ts';
-import { type Connect, type LiveServer, type Outgoing, settleVersion } from '../../talk/server.ts';
+import { type Connect, type LiveServer, type OutgoingMessage, settleVersion } from '../../talk/server.ts';
 import { outgoingCancellation, outgoingNotification, outgoingRequest } from '../recording/outgoing.ts';
 
 type LiveConnectionEvents = {
@@ -26,7 +26,7 @@ type LiveConnection = {
   /** Takes every message of the client, whoever answers it, to learn its handshake and its settings. */
   learn(message: Message, json: Buffer): void;
   /** Sends after all earlier messages. `onSent` is called when the message's turn has come. */
-  send(message: Outgoing, onSent?: () => void): void;
+  send(message: OutgoingMessage, onSent?: () => void): void;
   /** Nobody waits for the answer to this request any more. */
   cancel(id: string, isModern: boolean): void;
   /** Whether a server runs, and whether this connection shook hands with it. */
@@ -79,7 +79,7 @@ export function createLiveConnection(
     }
   }
 
-  function open(first: Outgoing): Opened {
+  function open(first: OutgoingMessage): Opened {
     const hasShaken = initialize !== null && first.method !== INITIALIZE && first.version === null;
     const one: Opened = { server: NO_SERVER, hasShaken, hello: null, ready: Promise.resolve() };
     opened = one;
@@ -150,7 +150,7 @@ export function createLiveConnection(
     return answer.finally(() => own.delete(id));
   }
 
-  function send(message: Outgoing, onSent: () => void = () => {}): void {
+  function send(message: OutgoingMessage, onSent: () => void = () => {}): void {
     const one = opened ?? open(message);
     if (message.method === INITIALIZE) one.hello = message.id;
     one.ready = one.ready.then(() => {

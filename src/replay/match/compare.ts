@@ -13,7 +13,7 @@ import {
 } from '../../protocol/json/canonical.ts';
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
 import { memberAt } from '../../protocol/json/edit.ts';
-import { type Followed, NO_PATHS, parseJsonPath } from '../../protocol/json/path.ts';
+import { NO_PATHS, type PathProgress, parseJsonPath } from '../../protocol/json/path.ts';
 import type { Span } from '../../protocol/json/read.ts';
 import type { Message } from '../../protocol/message/message.ts';
 import type { CallTopic } from '../recording/topics.ts';
@@ -36,7 +36,7 @@ type Comparison = {
   problem: string | null;
 };
 
-type Rules = { isEverythingIgnored: boolean; paths: Followed };
+type Rules = { isEverythingIgnored: boolean; paths: PathProgress };
 
 /** Rules by target; null for all targets. */
 export type ResultRules = ReadonlyMap<string | null, Rules>;

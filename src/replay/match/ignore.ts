@@ -6,17 +6,17 @@
 
 import { TapedeckError } from '../../errors.ts';
 import { KEEP_ALL, type MemberFilter } from '../../protocol/json/canonical.ts';
-import { type Followed, followInto, NO_PATHS, parseJsonPath } from '../../protocol/json/path.ts';
+import { followInto, NO_PATHS, type PathProgress, parseJsonPath } from '../../protocol/json/path.ts';
 
 export type IgnoreRules = {
-  params: Followed;
+  params: PathProgress;
   /** Whether one of the paths is `$`: of the params, only the target counts. */
   isEveryParamIgnored: boolean;
   tools: ReadonlyMap<string, ToolRules>;
 };
 
 /** The ignored arguments of one tool. */
-export type ToolRules = { isEveryArgumentIgnored: boolean; arguments: Followed };
+export type ToolRules = { isEveryArgumentIgnored: boolean; arguments: PathProgress };
 
 export const IGNORE_NOTHING: IgnoreRules = {
   params: NO_PATHS,
@@ -57,7 +57,7 @@ function readToolPath(text: string): { name: string; path: ReturnType<typeof par
 }
 
 /** Leaves out of a value what the paths lead to, and what `base` leaves out. */
-export function ignoring(base: MemberFilter, paths: Followed): MemberFilter {
+export function ignoring(base: MemberFilter, paths: PathProgress): MemberFilter {
   if (paths.length === 0) return base;
   return {
     enter(step) {

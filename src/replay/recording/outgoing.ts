@@ -2,7 +2,7 @@
 
 import { paramText } from '../../protocol/http/mirrored-headers.ts';
 import { sourceAt } from '../../protocol/json/edit.ts';
-import type { Outgoing } from '../../talk/server.ts';
+import type { OutgoingMessage } from '../../talk/server.ts';
 import { paramHeadersIn, type Tools } from './recording.ts';
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
@@ -11,11 +11,11 @@ const CANCELLED = 'notifications/cancelled';
 
 const NOTHING = { id: null, method: null, target: null, mirrored: [], version: null };
 
-export function outgoingAnswer(json: Buffer): Outgoing {
+export function outgoingAnswer(json: Buffer): OutgoingMessage {
   return { ...NOTHING, json, kind: 'answer' };
 }
 
-export function outgoingNotification(json: Buffer, method: string): Outgoing {
+export function outgoingNotification(json: Buffer, method: string): OutgoingMessage {
   return { ...NOTHING, json, kind: 'notification', method, version: versionIn(json) };
 }
 
@@ -23,15 +23,15 @@ export function outgoingNotification(json: Buffer, method: string): Outgoing {
 export function outgoingRequest(
   json: Buffer,
   id: string,
-  { method, target }: Pick<Outgoing, 'target'> & { method: string },
+  { method, target }: Pick<OutgoingMessage, 'target'> & { method: string },
   tools: Tools,
-): Outgoing {
+): OutgoingMessage {
   const mirrored = method === 'tools/call' ? mirroredIn(json, target ?? '', tools) : [];
   return { json, kind: 'request', id, method, target, mirrored, version: versionIn(json) };
 }
 
 /** Tells the server that nobody waits for the answer to this request any more. `id` is JSON text, as it was sent. */
-export function outgoingCancellation(id: string, reason?: string): Outgoing {
+export function outgoingCancellation(id: string, reason?: string): OutgoingMessage {
   const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
   const json = `{"jsonrpc":"2.0","method":"${CANCELLED}","params":{"requestId":${id}${why}}}`;
   return outgoingNotification(Buffer.from(json), CANCELLED);

@@ -7,7 +7,7 @@
 import { canonicalText } from '../../protocol/json/canonical.ts';
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
 import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
-import { type Followed, followInto } from '../../protocol/json/path.ts';
+import { followInto, type PathProgress } from '../../protocol/json/path.ts';
 import { eachElement, isObject } from '../../protocol/json/read.ts';
 import type { IgnoreRules, ToolRules } from '../match/ignore.ts';
 import type { Tools } from '../recording/recording.ts';
@@ -143,7 +143,7 @@ function withoutIgnored(tool: Buffer, rules: ToolRules | undefined): Buffer {
   return typeof canonical === 'string' ? text : canonical;
 }
 
-function schemaWithout(schema: unknown, paths: Followed): unknown {
+function schemaWithout(schema: unknown, paths: PathProgress): unknown {
   if (paths.length === 0 || !isObject(schema)) return schema;
   const { properties, required, items } = schema;
   const changed = { ...schema };

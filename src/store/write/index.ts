@@ -5,8 +5,8 @@
 
 import { TapedeckError } from '../../errors.ts';
 import {
+  type ConversationFacts,
   createConversation,
-  type Facts,
   type FrameWithReading,
   type IndexedMessage,
 } from '../../protocol/message/conversation.ts';
@@ -182,7 +182,10 @@ function problemOf(
   return codes.join(',');
 }
 
-function prepareFactsUpdate(store: Store, session: number): (facts: Facts, indexed: number) => void {
+function prepareFactsUpdate(
+  store: Store,
+  session: number,
+): (facts: ConversationFacts, indexed: number) => void {
   const update = store.prepare(
     `UPDATE session SET indexed = ?, era = ?, protocol_version = ?, client_name = ?, client_version = ?,
        server_name = ?, server_version = ?, exchanges = ?, errors = ?, unanswered = ? WHERE number = ${session}`,

@@ -6,7 +6,7 @@ import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import {
   createMetaRedactor,
   createRedactor,
-  type Redacted,
+  type RedactedPayload,
   type Redactor,
 } from '../../protocol/redact/redactor.ts';
 import { commandLine } from '../../protocol/text.ts';
@@ -140,7 +140,7 @@ function redactBodyOrEvent(frame: Frame, redactor: Redactor): Frame {
   const { payload, http, part, channel, truncated } = frame;
   if (http === null) return frame;
   const isCut = truncated || http.marks.includes('incomplete');
-  const redact = (bytes: Buffer): Redacted | null => {
+  const redact = (bytes: Buffer): RedactedPayload | null => {
     if (channel === 'sse') return redactor.event(bytes, isCut);
     return redactor.payload(bytes, part === 'foreign-body', isCut);
   };
@@ -160,7 +160,7 @@ function withoutBytes(frame: Frame, http: NonNullable<Frame['http']>): Frame {
   return { ...frame, payload: EMPTY, truncated: true, http: bare, redacted: ['undecoded'] };
 }
 
-function withRedacted(frame: Frame, { payload, rules }: Redacted): Frame {
+function withRedacted(frame: Frame, { payload, rules }: RedactedPayload): Frame {
   return { ...frame, payload, redacted: rules };
 }
 

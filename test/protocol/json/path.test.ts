@@ -1,13 +1,18 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Followed, followInto, jsonPathText, parseJsonPath } from '../../../src/protocol/json/path.ts';
+import {
+  followInto,
+  jsonPathText,
+  type PathProgress,
+  parseJsonPath,
+} from '../../../src/protocol/json/path.ts';
 import { readIgnoreRules } from '../../../src/replay/match/ignore.ts';
 import { scale } from '../../support/scale.ts';
 
 /** Whether the path ends at these steps, or before. */
 function leadsTo(path: string, steps: readonly (string | number)[]): boolean {
   const { start, isWhole } = parseJsonPath(path);
-  let paths: Followed | null = start;
+  let paths: PathProgress | null = start;
   for (const step of steps) paths = paths === null ? null : followInto(paths, step);
   return isWhole || paths === null;
 }

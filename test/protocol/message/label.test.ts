@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { messagesOf } from '../../../src/protocol/message/conversation.ts';
-import { bodyText, labelOf } from '../../../src/protocol/message/label.ts';
+import { bodyText, messageLabel } from '../../../src/protocol/message/label.ts';
 import { parseMessages } from '../../../src/protocol/message/message.ts';
 import { brokenJson } from '../../support/json-text.ts';
 import { bytesOf, frameOf, parseOne } from '../../support/messages.ts';
@@ -10,7 +10,7 @@ import { scale } from '../../support/scale.ts';
 /** The label of a message that stands alone; a value gets its `jsonrpc` member. */
 function label(message: object | string, asked: string | null = null): string {
   const payload = bytesOf(typeof message === 'string' ? message : { jsonrpc: '2.0', ...message });
-  return labelOf(parseOne(payload), payload, 0, asked);
+  return messageLabel(parseOne(payload), payload, 0, asked);
 }
 
 const labelOfResult = (result: unknown, asked: string | null = null) => label({ id: 1, result }, asked);
@@ -108,7 +108,7 @@ test('an invalid message is labelled by what is wrong with it', () => {
   expect(label('starting…')).toBe('invalid: is not JSON');
   expect(label('{"id":1,"method":"ping"}')).toBe('invalid: has no `jsonrpc` member (ping)');
   const frame = frameOf('stdin', '{"jsonrpc":', { truncated: true });
-  const labels = messagesOf(frame).map((message) => labelOf(message, frame.payload, 0, null));
+  const labels = messagesOf(frame).map((message) => messageLabel(message, frame.payload, 0, null));
   expect(labels).toEqual(['invalid: was not recorded whole, so it cannot be read']);
 });
 
@@ -180,7 +180,7 @@ test('each message of a batch has its own label and its own body', () => {
     { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'b' } },
   ]);
   const messages = parseMessages(payload);
-  expect(messages.map((message, n) => labelOf(message, payload, n, null))).toEqual([
+  expect(messages.map((message, n) => messageLabel(message, payload, n, null))).toEqual([
     'tools/call a',
     'invalid: is JSON, but neither an object nor a batch of objects',
     'error 1 b',
@@ -296,7 +296,9 @@ test('no message whatever makes a label or a body throw', () => {
     fc.property(payloads, fc.option(methods), (payload, asked) => {
       const bytes = bytesOf(payload);
       for (const [n, message] of parseMessages(bytes).entries()) {
-        expect(labelOf(message, bytes, n, asked)).toMatch(/^(?:[\w$]+\/|initialize|result|error|invalid: )/);
+        expect(messageLabel(message, bytes, n, asked)).toMatch(
+          /^(?:[\w$]+\/|initialize|result|error|invalid: )/,
+        );
         expect(typeof bodyText(message, bytes, n)).toBe('string');
       }
     }),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { maskHeader, maskHeaders, maskUrl } from '../../../src/protocol/redact/heads.ts';
+import { redactHeader, redactHeaders, redactUrl } from '../../../src/protocol/redact/heads.ts';
 
 const seen = new Map<string, string>();
 /** Tells secrets apart, and gives nothing of them away. */
@@ -33,7 +33,7 @@ describe('headers', () => {
     ['Set-Cookie', `a=${SECRET}; Path=/; HttpOnly`, `a=${maskOf(SECRET)}; Path=/; HttpOnly`],
     ['Location', `/cb?code=${SECRET}&state=1`, `/cb?code=${maskOf(SECRET)}&state=1`],
   ])('%s: %s keeps what is no secret', (name, value, expected) => {
-    expect(maskHeader(name, value, placeholder)).toBe(expected);
+    expect(redactHeader(name, value, placeholder)).toBe(expected);
   });
 
   test.each([
@@ -43,7 +43,7 @@ describe('headers', () => {
     ['Idempotency-Key', 'abc'],
     ['WWW-Authenticate', 'Bearer resource_metadata="https://a/b"'],
   ])('%s: %s is no secret', (name, value) => {
-    expect(maskHeader(name, value, placeholder)).toBe(value);
+    expect(redactHeader(name, value, placeholder)).toBe(value);
   });
 
   test.each([
@@ -59,11 +59,11 @@ describe('headers', () => {
     ['Set-Cookie', `${SECRET}; Path=/`],
     ['Referer', `https://user:${SECRET}@host/?x=1`],
   ])('of %s: %s nothing of the secret is left', (name, value) => {
-    expect(maskHeader(name, value, placeholder)).not.toContain(SECRET);
+    expect(redactHeader(name, value, placeholder)).not.toContain(SECRET);
   });
 
   test('names, order and plain values of a head stay', () => {
-    expect(maskHeaders(['Host', 'a', 'Cookie', 'x=1', 'cookie', 'x=1'], placeholder)).toEqual([
+    expect(redactHeaders(['Host', 'a', 'Cookie', 'x=1', 'cookie', 'x=1'], placeholder)).toEqual([
       'Host',
       'a',
       'Cookie',
@@ -86,7 +86,7 @@ describe('headers', () => {
           ['set-cookie', it],
           ['x-api-key', it],
         ] as const) {
-          expect(maskHeader(name, value, () => '')).not.toContain(it);
+          expect(redactHeader(name, value, () => '')).not.toContain(it);
         }
       }),
     );
@@ -111,7 +111,7 @@ describe('URLs', () => {
     `//user:${SECRET}@host/`,
     `https://host/?code=${SECRET}&code_verifier=${SECRET}`,
   ])('of %s nothing of the secret is left', (url) => {
-    const masked = maskUrl(url, placeholder);
+    const masked = redactUrl(url, placeholder);
     expect(masked).not.toContain(SECRET);
     expect(masked).toContain('masked-');
   });
@@ -119,18 +119,18 @@ describe('URLs', () => {
   test.each(['/mcp', '/mcp?cursor=abc&state=1', '*', 'https://host/a@b?x=y', '/?token=', '/%zz?%zz=1'])(
     '%s has nothing to mask',
     (url) => {
-      expect(maskUrl(url, placeholder)).toBe(url);
+      expect(redactUrl(url, placeholder)).toBe(url);
     },
   );
 
   test('masking again leaves placeholders only', () => {
-    const once = maskUrl(`https://u:${SECRET}@h/?token=${SECRET}&a=b`, placeholder);
-    expect(maskUrl(once, () => 'X')).toBe('https://X@h/?token=X&a=b');
+    const once = redactUrl(`https://u:${SECRET}@h/?token=${SECRET}&a=b`, placeholder);
+    expect(redactUrl(once, () => 'X')).toBe('https://X@h/?token=X&a=b');
   });
 });
 
 test('a parameter is masked whatever stands before it, in a query of any length', () => {
-  const mask = (url: string) => maskUrl(url, (secret) => `<${secret.length}>`);
+  const mask = (url: string) => redactUrl(url, (secret) => `<${secret.length}>`);
   expect(mask('/mcp??token=secret')).toBe('/mcp??token=<6>');
   // In quadratic time each of these would outlast the test.
   for (const piece of ['?', '&', '?a', '&a=', '#', ';', 'a']) {

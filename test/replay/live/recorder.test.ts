@@ -11,7 +11,7 @@ import { createMock } from '../../../src/replay/mock.ts';
 import { readRecording } from '../../../src/replay/recording/recording.ts';
 import { openStore } from '../../../src/store/file/open.ts';
 import { findSession } from '../../../src/store/read/sessions.ts';
-import type { LiveEvents, Outgoing } from '../../../src/talk/server.ts';
+import type { LiveEvents, OutgoingMessage } from '../../../src/talk/server.ts';
 import { tempStore } from '../../support/tapedeck.ts';
 import { importText } from '../../support/text-recording.ts';
 
@@ -29,7 +29,7 @@ async function openTestDeck(recorded: readonly object[] = [], options: Partial<L
   const recording = readRecording(store, findSession(store, 'latest'));
   const matching = createMatching(recording, { repeat: 'error', ignore: [], ignoreTool: [] });
 
-  const sent: Outgoing[] = [];
+  const sent: OutgoingMessage[] = [];
   let events: LiveEvents | null = null;
   let connections = 0;
   let clock = 0;
@@ -93,7 +93,7 @@ async function openTestDeck(recorded: readonly object[] = [], options: Partial<L
   };
 }
 
-const idOf = ({ id }: Outgoing) => Number(id);
+const idOf = ({ id }: OutgoingMessage) => Number(id);
 
 test('what each mode plays and asks', () => {
   const plans = MODES.map((mode) => [mode, planMode(mode, true), planMode(mode, false)]);
@@ -170,9 +170,9 @@ test('the handshake that was played is made with the server before the first cal
     method: 'initialize',
     params: { protocolVersion: '2025-06-18', capabilities: { roots: {} } },
   });
-  answer({ id: idOf(sent[0] as Outgoing), result: { protocolVersion: '2025-06-18' } });
+  answer({ id: idOf(sent[0] as OutgoingMessage), result: { protocolVersion: '2025-06-18' } });
   await expect.poll(() => sent.length).toBe(3);
-  answer({ id: idOf(sent[2] as Outgoing), result: {} });
+  answer({ id: idOf(sent[2] as OutgoingMessage), result: {} });
   await expect.poll(() => sent.length).toBe(4);
   expect(sent.map(({ method }) => method)).toEqual([
     'initialize',
@@ -180,14 +180,15 @@ test('the handshake that was played is made with the server before the first cal
     'logging/setLevel',
     'new',
   ]);
-  answer({ id: idOf(sent[3] as Outgoing), result: {} });
+  answer({ id: idOf(sent[3] as OutgoingMessage), result: {} });
   expect(calls).toEqual([['new', 'ok', null]]);
   await deck.finish();
 });
 
 test('an error is added once the server has said something more, and withheld where it has ended', async () => {
   const { deck, blocks, calls, sent, say, answer, die } = await openTestDeck();
-  const refuse = (i: number) => answer({ id: idOf(sent[i] as Outgoing), error: { code: 1, message: 'no' } });
+  const refuse = (i: number) =>
+    answer({ id: idOf(sent[i] as OutgoingMessage), error: { code: 1, message: 'no' } });
   await say({ id: 1, method: 'a' }, 1);
   refuse(0);
   expect(calls).toEqual([]);
@@ -221,7 +222,7 @@ test('a tape that cannot be written costs the record, not the answer', async () 
   };
   const { deck, heard, calls, sent, say, answer } = await openTestDeck([], { tape });
   await say({ id: 1, method: 'a' }, 1);
-  answer({ id: idOf(sent[0] as Outgoing), result: { n: 1 } });
+  answer({ id: idOf(sent[0] as OutgoingMessage), result: { n: 1 } });
   expect(heard).toEqual([{ jsonrpc: '2.0', id: 1, result: { n: 1 } }]);
   expect(calls).toEqual([['a', 'ok', 'it cannot be stored: the disk is full']]);
   await expect(deck.finish()).rejects.toThrow('the disk is full');
