@@ -3,7 +3,7 @@
 import type { HeaderFields } from '../protocol/http/headers.ts';
 import { pointerAt } from '../protocol/json/read.ts';
 import { redactArgv } from '../protocol/redact/argv.ts';
-import type { Replacement } from '../protocol/redact/edits.ts';
+import type { Redaction } from '../protocol/redact/edits.ts';
 import type { Redactor } from '../protocol/redact/redactor.ts';
 import { readSse } from '../protocol/wire/sse.ts';
 import type { Store } from '../store/file/open.ts';
@@ -70,7 +70,7 @@ function* placed(
   where: Where,
   json: Buffer,
   bytes: Buffer,
-  edits: readonly Replacement[],
+  edits: readonly Redaction[],
 ): Generator<SecretFinding> {
   const isView = json.buffer === bytes.buffer;
   const offset = json.byteOffset - bytes.byteOffset;

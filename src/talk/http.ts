@@ -1,8 +1,7 @@
 /**
- * A live server over Streamable HTTP of both eras, talked to by us. Every message is a POST; an answer comes as JSON or as
- * a stream of events, which is resumed where it ends too early and had event ids. In the legacy era a GET stream is opened
- * once the server knows that we are ready, and the session is deleted at the end. A server that has HTTP+SSE alone is
- * talked to in that way (live-sse.ts).
+ * A client of a live server over Streamable HTTP of both eras. Every message is a POST; an answer comes as JSON or as a stream of
+ * events, which is resumed where it ends too early and had event ids. In the legacy era a GET stream is opened once the server
+ * knows that we are ready, and the session is deleted at the end. A server that only has HTTP+SSE is served by `connectSse`.
  */
 
 import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
@@ -180,7 +179,7 @@ function withId(body: Buffer, id: string): Buffer {
 }
 
 /**
- * A live server over the older HTTP+SSE, talked to by us: all that it says comes on one stream, whose first event names the
+ * A client of a live server over the older HTTP+SSE: all messages of the server come on one stream, whose first event names the
  * URL that messages are posted to. Specification: 2024-11-05, basic/transports, "HTTP with SSE".
  */
 
@@ -190,7 +189,7 @@ const OK = 200;
 
 const REDIRECT = 300;
 
-/** Settles with null where `url` gives no such stream. Rejects where the server cannot be reached. */
+/** Settles with null where `url` has no such stream. Rejects where the server cannot be reached. */
 async function connectSse(url: URL, http: HttpClient, events: LiveEvents): Promise<LiveServer | null> {
   const response = await http.request(url, 'GET', { Accept: EVENTS_TYPE });
   if (response.statusCode !== OK || !isEventStream(response)) {
@@ -254,14 +253,14 @@ function endpointIn(data: Buffer | null, url: URL): URL | null {
   return endpoint.origin === url.origin ? endpoint : null;
 }
 
-/** HTTP requests of our own to a live server, over connections that are kept, and the reading of what it answers. */
+/** HTTP requests of our own to a live server, over connections that are kept alive. */
 
 type Headers = Record<string, string>;
 
 type HttpClient = {
   /**
-   * Settles with the head of the response. Rejects where the server cannot be reached. `id`: of the JSON-RPC request whose
-   * answer is awaited on it.
+   * Settles with the head of the response. Rejects where the server cannot be reached. `id` is that of the JSON-RPC request
+   * whose answer is awaited.
    */
   request(
     url: URL,
@@ -270,7 +269,7 @@ type HttpClient = {
     body?: Buffer,
     id?: string | null,
   ): Promise<IncomingMessage>;
-  /** Cuts the exchange that the answer to this JSON-RPC request is awaited on. */
+  /** Cuts the HTTP exchange that awaits the answer to this JSON-RPC request. */
   abandon(id: string): void;
   /** Cuts whatever is still open. */
   close(): void;

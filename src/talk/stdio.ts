@@ -1,4 +1,4 @@
-/** A live stdio server, started to be talked to by us: one message a line; ended as the specification tells clients. */
+/** A client of a live stdio server, which it starts: one message a line. Ends the server as the specification asks of clients. */
 
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { clearTimeout, setTimeout } from 'node:timers';

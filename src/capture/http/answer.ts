@@ -1,6 +1,6 @@
 /**
- * The way back of an exchange: the server's answer goes to the client as it comes, with its own status line, header
- * names, order and duplicates; only the permitted edits change anything in it.
+ * Relays the server's answer to the client as it comes: status line, header names, order and duplicates stay. Only the permitted
+ * edits change anything in it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { contentCoding, EVENTS_TYPE, fieldsOf, mediaType } from '../../protocol/http/headers.ts';

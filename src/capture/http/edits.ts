@@ -4,7 +4,7 @@ import { eachMember, type Span, skipSpace, stringText, typeAt } from '../../prot
 /**
  * The permitted edits to headers: the few places where a server names itself by its own address, so that a client
  * following it would leave the proxy. Each is a pure function that changes nothing but the origin, and only where
- * it is the upstream's. (The two in bodies: endpoint-edit.ts and metadata-edit.ts.)
+ * it is the upstream's. The two edits to bodies follow below.
  */
 
 /** The same server as seen from its two sides, as `scheme://host:port`. */

@@ -1,6 +1,6 @@
 /**
- * One HTTP exchange on its way through the proxy. Bytes go on first and are shown afterwards; the slower end sets
- * the pace; whichever end breaks, the other learns it at once, and in the same way: by a connection that breaks.
+ * One HTTP exchange on its way through the proxy. Bytes are forwarded first and shown afterwards. The slower end sets the pace.
+ * Whichever end breaks, the other learns it at once and in the same way: its connection breaks.
  */
 
 import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http';
@@ -278,7 +278,7 @@ function reasonOf(error: Error): string {
   return (first.message || (first as NodeJS.ErrnoException).code || first.name).replaceAll(/\s+/g, ' ');
 }
 
-/** The few cases in which the proxy answers in the server's place, and what it then says: one line, with its reason. */
+/** An answer in the server's place, where the proxy does not forward. `reason` is one line. */
 
 export type ProxyRefusal = { status: 400 | 403 | 502; reason: string };
 

@@ -1,7 +1,7 @@
 /**
  * Headers on their way through the proxy, as raw lists (name, value, name, value…): names, case, order and duplicates
  * stay. Only what belongs to the connection rather than to the message (RFC 9110, 7.6.1) is left out, for Node to
- * say anew, and the framing is made certain: where two readers could disagree about where a body ends, a hidden
+ * write anew, and the framing is made certain: where two readers could disagree about where a body ends, a hidden
  * request may stand in between (request smuggling; RFC 9112, 11.2).
  */
 

@@ -1,6 +1,6 @@
 /**
- * The HTTP reverse proxy: listens, and stands between any clients and one server, path for path. It keeps no time
- * limits of its own: how long a stream stays quiet is between its two ends.
+ * The HTTP reverse proxy: listens, and forwards any number of clients to one server, path for path. It has no time limits of its
+ * own: how long a stream stays quiet is between its two ends.
  */
 
 import {
@@ -28,24 +28,24 @@ export type HttpOptions = {
   hasEdits: boolean;
   allowHosts: readonly string[];
   allowOrigins: readonly string[];
-  /** So long `stop` lets open exchanges go on. */
+  /** How long `stop` lets open HTTP exchanges go on, in milliseconds. */
   graceMs: number;
   /**
-   * Gets each piece after it was forwarded. What it throws is counted and goes no further. Where it returns a promise, no
-   * more of that body is read until it settles.
+   * Called with each piece after it was forwarded. What it throws is counted and goes no further. Where it returns a promise,
+   * no more of that body is read until it settles.
    */
   onEvent: (event: HttpEvent) => Promise<void> | undefined;
 };
 
 export type HttpCapture = {
-  /** What a client is to be pointed at in place of the upstream. */
+  /** The URL that clients use in place of the upstream's. */
   url: URL;
   address: AddressInfo;
-  /** Exchanges that have not ended. */
+  /** How many HTTP exchanges have not ended. */
   openHttpExchanges(): number;
   /** Events that `onEvent` did not take. */
   failedEvents(): number;
-  /** Accepts nothing new, lets open exchanges end for a while, then cuts them. Settles when all is closed. */
+  /** Accepts nothing new, waits `graceMs` for open HTTP exchanges, then cuts them. Settles when all is closed. */
   stop(): Promise<void>;
   /** Breaks off what is still open. */
   cut(): void;
@@ -99,7 +99,7 @@ function createServer({ tls }: HttpOptions): Server {
   return server;
 }
 
-/** The exchanges that are open, and the way to open one. */
+/** Opens HTTP exchanges, and counts those that are open. */
 function createRelay(options: HttpOptions) {
   const { upstream: url, listen, tls, isInsecure, hasEdits, allowHosts, allowOrigins, onEvent } = options;
   const upstream = createUpstream(url, listen.host, isInsecure);
@@ -138,7 +138,7 @@ function createRelay(options: HttpOptions) {
       open += 1;
       new ProxyExchange(context, count, request, response, onEnd).start();
     },
-    /** Settles once no exchange is open; meanwhile tells of each that ended. */
+    /** Settles once no HTTP exchange is open. Until then calls `onEnded` after each that ends. */
     idle(onEnded: () => void): Promise<void> {
       return new Promise((resolve) => {
         onLeft = () => {

@@ -1,7 +1,7 @@
 /**
- * The proxy's way to the one server it stands in front of. Forwarding itself is httpxy's (the dependency
- * `http-proxy`): it joins the two requests and passes aborts on. What it does not keep, the order and case of raw
- * headers and the answer as it came, is done around it.
+ * Forwards requests to the server behind the proxy. The forwarding itself is httpxy's (the dependency `http-proxy`): it joins the
+ * two requests and passes aborts on. What it does not keep is done around it: the order and case of raw headers, and the answer
+ * as it came.
  */
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -47,7 +47,7 @@ type ListenedRequest = IncomingMessage & { [LISTENER]?: UpstreamListener };
 /** Large enough for any token: a limit is for the ends to set. */
 export const MAX_HEADER_BYTES = 1024 * 1024;
 
-/** Common servers close an idle connection after 5 seconds; whoever closes first never loses a request to that. */
+/** Common servers close an idle connection after 5 seconds; the end that closes first never loses a request to that. */
 const IDLE_CONNECTION_MS = 4000;
 
 export function createUpstream(url: URL, listenHost: string, isInsecure: boolean): Upstream {

@@ -1,6 +1,6 @@
 /**
- * tapedeck's own standard streams as plain pipes. `process.stdout` is not used for them: Node makes it a stream that
- * cannot be closed, so a server that closes its stdout could not be shown to the client.
+ * Opens tapedeck's own standard streams as plain pipes. `process.stdout` will not do: Node makes it a stream that cannot be
+ * closed, so the client would not see that a server has closed its stdout.
  */
 
 import { closeSync, fstatSync, openSync } from 'node:fs';

@@ -36,7 +36,7 @@ export type HttpExchange = {
   edits: SidedEdit[];
 };
 
-/** An exchange of which nothing is known but its beginning. `at`: microseconds since the Unix epoch. */
+/** An HTTP exchange that has only begun. `at`: microseconds since the Unix epoch. */
 export function newHttpExchange(number: number, at: number): HttpExchange {
   return {
     number,
@@ -93,12 +93,12 @@ export function addEnd(httpExchange: HttpExchange, event: HttpEndEvent, lastSeq:
 }
 
 /**
- * Whether an HTTP body is meant to hold messages. People debug exactly the exchanges without MCP in them (OAuth, error
- * pages), so these bodies are recorded too, but nobody wants them reported as malformed messages.
+ * Decides whether an HTTP body is meant to hold messages. HTTP exchanges without MCP in them (OAuth, error pages) are recorded
+ * too, since they are what people debug, but their bodies are not reported as malformed messages.
  * Specification: basic/transports/streamable-http, "Sending Messages to the Server".
  */
 
-/** What an invalid message is that has nothing of JSON-RPC in it. */
+/** The reasons for which a message has nothing of JSON-RPC in it. */
 const FOREIGN: ReadonlySet<InvalidReason> = new Set<InvalidReason>([
   'not-json',
   'not-object',

@@ -43,7 +43,7 @@ export function paramHeadersOf(inputSchema: unknown, path: readonly string[] = [
   return [...own, ...inner];
 }
 
-/** What a header repeats of the arguments, as text; null for what is not repeated (nothing, null, no scalar). */
+/** The text of an argument that a header repeats; null where none is repeated: no such argument, null, or no scalar. */
 export function paramText(args: unknown, { path }: ParamHeader): string | null {
   let value = args;
   for (const key of path) value = memberOf(value, key);

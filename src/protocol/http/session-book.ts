@@ -1,6 +1,6 @@
 /**
- * The sessions of one proxy run: which are open, by which keys they are known, and which connection carried which last.
- * Every change is told once, in the order in which it came about. What decides is in `http-session.ts`.
+ * Keeps the sessions of one proxy run: which are open, the keys of each, and the session that each connection carried last.
+ * Reports every change once, in the order in which it happened. The decisions are made in `sessions.ts`.
  *
  * Memory is bounded: of sessions that ended, and of connections, `maxRemembered` each; of the keys of one session
  * `MAX_KEYS`. The oldest are forgotten first. An open session is never forgotten: idleness ends it.
@@ -59,10 +59,10 @@ export type Suits = (session: Session, isHere: boolean) => boolean;
 export type SessionBook = {
   open(at: number): Session;
   known(key: string): Session | undefined;
-  /** From now on the session is known by this key too. */
+  /** Adds a key by which the session can be found. */
   learn(session: Session, key: string): void;
   rebase(session: Session, basis: HttpBasis, transport: HttpTransport): void;
-  /** An exchange begins in the session. */
+  /** An HTTP exchange begins in the session. */
   enter(session: Session, connection: string, at: number): void;
   touch(session: Session, at: number): void;
   leave(session: Session, at: number): void;
@@ -202,7 +202,7 @@ export function createSessionBook(
   return { open, known, learn, rebase, enter, touch, leave, end, endIdle, on, pick, only, numbers };
 }
 
-/** No message of it was answered with success, and nothing names it yet. */
+/** None of its messages was answered with success, and nothing names it yet. */
 export function isBeingSetUp({ basis, established }: Session): boolean {
   return basis === 'stateless' && established === 'not-yet';
 }

@@ -1,7 +1,7 @@
 /**
- * Which session each HTTP exchange of one proxy run belongs to. An assignment is final, so a session opens with the
- * first exchange that needs one, as `stateless`, and its basis is learnt later: by an answer that carries a session id,
- * or by a stream that begins with `endpoint`. How a session is chosen stands in `http-session-rules.ts`.
+ * Assigns every HTTP exchange of one proxy run to a session. An assignment is final, so a session opens with the first HTTP
+ * exchange that needs one, as `stateless`. Its basis is learnt later: from an answer that carries a session id, or from a
+ * stream that begins with `endpoint`. The rules by which a session is chosen stand further down, at `RequestFacts`.
  *
  * A session ends by DELETE; by 404 to a POST or DELETE that named it (a GET is also answered so where no streams are
  * served); with its legacy stream; or by idleness. After idleness, a request that names it reopens it.
@@ -183,7 +183,7 @@ function endReason(method: string, kind: RequestKind, status: number): HttpEndRe
  * refused probe and the `initialize` after it, while two clients that connect at the same moment get two.
  */
 
-/** What is known of a request by its headers. */
+/** What the headers of a request say. */
 export type RequestFacts = {
   exchange: number;
   at: number;

@@ -2,7 +2,7 @@
  * Canonical JSON (RFC 8785) straight from the bytes of a message: two values have the same canonical text exactly if
  * they are equal, whatever their white space, order of members and spelling of numbers and strings.
  *
- * - Numbers are exact, see canonical-scalar.ts. Members stand in the order of their names' UTF-16 code units.
+ * - Numbers are exact. Members stand in the order of their names' UTF-16 code units.
  * - Of a duplicate name the last one counts, as JavaScript and Python readers have it.
  * - Bytes that are no UTF-8 stay as they are inside a value, so they equal themselves only. In a member's name they
  *   are refused: such names have no order.
@@ -28,7 +28,7 @@ export const CANONICAL_PROBLEM = {
 
 export type CanonicalProblem = keyof typeof CANONICAL_PROBLEM;
 
-/** What is left out of a value, asked on the way down. */
+/** Says on the way down which parts of a value are left out. */
 export type MemberFilter = {
   /** The filter for the member or element of that name or number (as in the source), or null to leave it out. */
   enter(step: string | number): MemberFilter | null;
@@ -304,7 +304,7 @@ function writeString(out: Output, bytes: Buffer, start: number, end: number): vo
   out.length += bytes.copy(out.bytes, out.length, from, end);
 }
 
-/** Resolves the escape at `at`; gives the position after it. What is written is never longer than the escape. */
+/** Resolves the escape at `at`. Returns the position after it. What it writes is never longer than the escape. */
 function writeEscape(out: Output, bytes: Buffer, at: number): number {
   const letter = bytes[at + 1] ?? 0;
   if (letter !== 0x75) {

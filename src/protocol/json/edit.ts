@@ -1,12 +1,10 @@
-/**
- * A recorded message with live values in the places of the recorded ones; every other byte stays as it was recorded.
- */
+/** Replaces values in a JSON text. Every other byte stays as it is: a recorded message keeps its spelling around live values. */
 import { eachMember, findMember, type Span, skipSpace, typeAt } from './read.ts';
 
 /** The member at `path` (names from the outside in) becomes this JSON text. */
 export type Substitution = { path: readonly string[]; text: string };
 
-/** Gives the bytes with all members substituted that are there. */
+/** Returns the bytes with those members substituted that are there. */
 export function substitute(json: Buffer, substitutions: readonly Substitution[]): Buffer {
   const found: { span: Span; text: string }[] = [];
   for (const { path, text } of substitutions) {
@@ -24,7 +22,7 @@ export function substitute(json: Buffer, substitutions: readonly Substitution[])
   return Buffer.concat([...pieces, json.subarray(copied)]);
 }
 
-/** The same for one member, with little else than the copying of the bytes: for most messages. */
+/** As `substitute`, for one member: fast, since most messages need no more. */
 export function substituteOne(json: Buffer, path: readonly string[], text: string): Buffer {
   const span = memberAt(json, path);
   if (span === undefined) return json;
@@ -38,7 +36,7 @@ export function substituteOne(json: Buffer, path: readonly string[], text: strin
 
 const FEW = 128;
 
-/** As `Buffer.copy`, which for a few bytes costs more than they do. */
+/** As `Buffer.copy`, which costs more than the copying where the bytes are few. */
 export function copyBytes(to: Buffer, at: number, from: Buffer, start: number, end: number): void {
   if (end - start > FEW) from.copy(to, at, start, end);
   else for (let i = start, k = at; i < end; i += 1, k += 1) to[k] = from[i] as number;
@@ -62,8 +60,8 @@ export function memberAt(json: Buffer, path: readonly string[]): Span | undefine
 }
 
 /**
- * JSON with something left out, and all the rest byte for byte as it stands: it is not parsed and written again, so that
- * large numbers, key order, escapes and duplicate keys stay what they are. Input is valid JSON.
+ * Leaves something out of a JSON text; the rest stays byte for byte. The text is not parsed and written again, so large numbers,
+ * key order, escapes and duplicate keys survive. Input is valid JSON.
  */
 
 const QUOTE = 0x22;

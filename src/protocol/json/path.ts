@@ -1,18 +1,18 @@
 /**
- * A subset of JSONPath (RFC 9535): paths that can be followed on the way down through a text, without the document.
+ * A subset of JSONPath (RFC 9535): paths that can be followed on the way down through a text, without building its values.
  *
  *     $            the value itself          .name  ['name']  ["name"]    a member
  *     [0]          an element, from the start     .*  [*]     every member or element
  *     ..name  ..['name']  ..[0]  ..*  ..[*]     the same at any depth
  *
- * Not taken: filters, slices, unions, indexes from the end, space between the parts.
+ * Not supported: filters, slices, unions, indexes from the end, space between the parts.
  */
 import { TapedeckError } from '../../errors.ts';
 
 /** One step: `selector` null takes every member and element, `next` null means that the path ends here. */
 type Segment = { isAtAnyDepth: boolean; selector: string | number | null; next: Segment | null };
 
-/** Where a number of paths are on the way down: the steps that each could take next. */
+/** How far several paths have come on the way down: the steps that each could take next. */
 export type PathProgress = readonly Segment[];
 
 /** `isWhole`: the path is `$`. */
@@ -29,7 +29,7 @@ const INDEX = /0|[1-9]\d{0,15}/y;
 const QUOTED =
   /'(?:[^'\\\p{Cc}]|\\[bfnrt/\\']|\\u[\da-fA-F]{4})*'|"(?:[^"\\\p{Cc}]|\\[bfnrt/\\"]|\\u[\da-fA-F]{4})*"/uy;
 
-/** Reads a path; `option` names where it stood, for the message to people. */
+/** Reads a path. Throws `TapedeckError` `usage`; its text names `option` as the place of the path. */
 export function parseJsonPath(text: string, option = '--ignore'): JsonPath {
   if (text[0] !== '$') fail(text, 0, '`$`, the value from which the path starts', option);
   const steps: Omit<Segment, 'next'>[] = [];

@@ -1,7 +1,6 @@
 /**
- * A session as it unfolds: takes its frames in order and gives for each the index rows of its messages, while it
- * keeps what the whole session tells about itself. The index is derived from frames alone, so feeding the stored
- * frames again rebuilds it.
+ * Follows a session: takes its frames in order, returns the index rows of the messages in each, and keeps what the session says
+ * about itself. The index is derived from frames alone, so feeding the stored frames again rebuilds it.
  */
 
 import { META_RULE } from '../redact/redactor.ts';
@@ -17,7 +16,7 @@ import {
 import type { Peer } from './details.ts';
 import { invalid, type Message, parseMessages, type Remark } from './message.ts';
 
-/** One message with all that is known of it; `seq` is its frame's number, `n` its own number inside the frame. */
+/** One message and what the session says about it. `seq` is its frame's number, `n` its own number inside the frame. */
 export type IndexedMessage = { seq: number; n: number; message: Message; correlation: Correlation };
 
 /**
@@ -39,7 +38,7 @@ export type ConversationFacts = {
 
 export type Conversation = {
   add(frame: FrameWithReading, seq: number): IndexedMessage[];
-  /** Says how an HTTP exchange ended; call it after the exchange's frames. Gives the requests that this is the outcome of. */
+  /** Says how an HTTP exchange ended; call it after its frames. Returns the requests that this is the outcome of. */
   close(exchange: number, how: HttpClosing): ClosedRequest[];
   facts(): ConversationFacts;
 };

@@ -1,6 +1,5 @@
 /**
- * What correlation needs from inside `params` and `result`, and nothing more. A table of fields per place would
- * say the same as the two functions below; everything they leave out is still in the frame.
+ * What correlation needs from inside `params` and `result`, and nothing more: everything else is still in the frame.
  */
 import { eachMember, membersOf, type Span, sourceText, stringText } from '../json/read.ts';
 import { targetParam } from './methods.ts';

@@ -1,6 +1,6 @@
 /**
  * One line that says what a message is: `tools/call echo`, `result 3 lines of text`, `error -32601 Method not found`.
- * The text comes from the wire: whoever shows it must escape it first.
+ * The text comes from the wire: callers escape it before they show it.
  */
 
 import { isObject, type JsonObject, membersOf, type Span, sourceText, stringText } from '../json/read.ts';

@@ -1,6 +1,6 @@
 /**
- * Messages from a frame's payload. Input: the verbatim bytes of one frame. Output: its JSON-RPC messages as a
- * tagged union, none for a blank line, many for a batch. A message is classified by its shape first (method with
+ * Reads the messages of a payload. Input: the verbatim bytes of one frame. Output: its JSON-RPC messages as a tagged union,
+ * none for a blank line, several for a batch. A message is classified by its shape first (method with
  * id = request, method alone = notification, result, error) and by its name second; what fits no shape is
  * `invalid` and says why. JSON-RPC 2.0, sections 4 to 6; MCP specification, basic/index.
  */

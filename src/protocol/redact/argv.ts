@@ -1,4 +1,4 @@
-/** Credentials on a command line: in the record of it, not in the command that runs. */
+/** Redacts credentials on a command line, in its record only: the command itself runs as it is. */
 
 import { isSecretValue, secretName } from './names.ts';
 import type { Redactor } from './redactor.ts';

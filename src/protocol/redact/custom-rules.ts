@@ -2,7 +2,7 @@
 
 import { isAscii, isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../../errors.ts';
-import type { MakeReplacement, Replacement } from './edits.ts';
+import type { MakeRedaction, Redaction } from './edits.ts';
 
 export type CustomRule = { id: string; pattern: RegExp };
 
@@ -75,11 +75,7 @@ function nestedRepeat(source: string): number | null {
 }
 
 /** What the rules match in a text, rule by rule. */
-export function customEdits(
-  rules: readonly CustomRule[],
-  bytes: Buffer,
-  edit: MakeReplacement,
-): Replacement[] {
+export function customEdits(rules: readonly CustomRule[], bytes: Buffer, edit: MakeRedaction): Redaction[] {
   if (rules.length === 0) return [];
   const isText = isUtf8(bytes);
   const text = bytes.toString(isText ? 'utf8' : 'latin1');

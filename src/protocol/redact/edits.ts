@@ -1,13 +1,13 @@
-/** Places of a text that are replaced, and what stands there instead. */
+/** Replacements in a text: where they stand, and what stands there instead. */
 
 /** Bytes `start` up to, not including, `end` become `text`, which is ASCII. `rule` says why. */
-export type Replacement = { start: number; end: number; text: string; rule: string };
+export type Redaction = { start: number; end: number; text: string; rule: string };
 
-/** An edit that puts a placeholder of the rule in the place of a secret. */
-export type MakeReplacement = (rule: string, start: number, end: number, secret: string) => Replacement;
+/** Makes the replacement that puts a placeholder of the rule in the place of a secret. */
+export type MakeRedaction = (rule: string, start: number, end: number, secret: string) => Redaction;
 
-/** Of edits that overlap, the one that begins first, and of these the longest. */
-export function withoutOverlaps(edits: readonly Replacement[]): Replacement[] {
+/** Keeps, of replacements that overlap, the one that begins first, and of these the longest. */
+export function withoutOverlaps(edits: readonly Redaction[]): Redaction[] {
   const sorted = edits.toSorted((a, b) => a.start - b.start || b.end - a.end);
   let end = -1;
   return sorted.filter((edit) => {
@@ -17,8 +17,8 @@ export function withoutOverlaps(edits: readonly Replacement[]): Replacement[] {
   });
 }
 
-/** The bytes with the edits made, which are in order and do not overlap. */
-export function applyReplacements(bytes: Buffer, edits: readonly Replacement[]): Buffer {
+/** The replacements must be in order, without overlaps. */
+export function applyRedactions(bytes: Buffer, edits: readonly Redaction[]): Buffer {
   const pieces: Buffer[] = [];
   let from = 0;
   for (const { start, end, text } of edits) {
@@ -29,13 +29,13 @@ export function applyReplacements(bytes: Buffer, edits: readonly Replacement[]):
   return Buffer.concat(pieces);
 }
 
-/** The edits of a piece as edits of what it stands in. `at` says where each of its bytes stands there. */
-export function movedBy(edits: readonly Replacement[], at: (i: number) => number): Replacement[] {
+/** Turns replacements in a piece into replacements in the whole. `at` says where in the whole each byte of the piece stands. */
+export function movedBy(edits: readonly Redaction[], at: (i: number) => number): Redaction[] {
   return edits.map((edit) => ({ ...edit, start: at(edit.start), end: at(edit.end) }));
 }
 
-/** Adds edits one by one: a text may have more of them than a call can have arguments. */
-export function addEdits(edits: Replacement[], more: readonly Replacement[]): void {
+/** Adds them one by one: a text may have more replacements than a call can have arguments. */
+export function addEdits(edits: Redaction[], more: readonly Redaction[]): void {
   for (const edit of more) edits.push(edit);
 }
 

@@ -1,7 +1,6 @@
 /**
- * Credentials in the heads of HTTP messages, masked in the record: by the name of the header or query parameter that
- * carries them. The same secret gives the same placeholder, so what belongs together can still be told; the placeholder
- * keeps nothing of the secret.
+ * Redacts credentials in the heads of HTTP messages, by the name of the header or query parameter that carries them. The
+ * same secret gets the same placeholder, so equal secrets can still be recognised; no part of a secret is kept.
  */
 
 /** Makes the placeholder of a secret. */
@@ -66,11 +65,11 @@ export function redactHeader(name: string, value: string, placeholder: Placehold
 
 /** A URL or request target with the secrets of its query and its user information replaced. */
 export function redactUrl(url: string, placeholder: Placeholder): string {
-  const masked = url.replace(
+  const withoutUser = url.replace(
     /^((?:[a-z][a-z0-9+.-]*:)?\/\/)([^/?#]*)@/i,
     (_whole, start: string, user: string) => `${start}${placeholder(user)}@`,
   );
-  return masked.replace(
+  return withoutUser.replace(
     /([?&#;])([^=?&#;]+)=([^&#;]*)/g,
     (whole, before: string, name: string, value: string) =>
       value !== '' && isSecretParameter(name) ? `${before}${name}=${placeholder(value)}` : whole,

@@ -5,7 +5,7 @@
 
 import { followInto, type PathProgress } from '../json/path.ts';
 import { skipKey, skipScalar, skipSpace, skipValue, stringText, typeAt } from '../json/read.ts';
-import { addEdits, MAX_UNESCAPED_BYTES, movedBy, type Replacement, unescapeString } from './edits.ts';
+import { addEdits, MAX_UNESCAPED_BYTES, movedBy, type Redaction, unescapeString } from './edits.ts';
 import { isPlaceholder, isSecretValue, schemeLength, secretName } from './names.ts';
 import type { Sign } from './signs.ts';
 import type { TextSearch } from './text-search.ts';
@@ -42,12 +42,7 @@ const NEVER_REDACTED: ReadonlySet<string> = new Set([
 type Container = { isObject: boolean; count: number; paths: PathProgress; place: string | null };
 
 /** The edits of JSON that stands at `start`, and has been checked to be some. */
-export function jsonEdits(
-  bytes: Buffer,
-  start: number,
-  search: JsonSearch,
-  isMessage: boolean,
-): Replacement[] {
+export function jsonEdits(bytes: Buffer, start: number, search: JsonSearch, isMessage: boolean): Redaction[] {
   const signs = search.signs.find(bytes);
   if (signs.length === 0 && !search.isThorough) return [];
   return new Walk(bytes, signs, search, isMessage).from(start);
@@ -58,7 +53,7 @@ class Walk {
   readonly #signs: readonly Sign[];
   readonly #search: JsonSearch;
   readonly #isMessage: boolean;
-  readonly #edits: Replacement[] = [];
+  readonly #edits: Redaction[] = [];
   readonly #open: Container[] = [];
   #sign = 0;
 
@@ -69,7 +64,7 @@ class Walk {
     this.#isMessage = isMessage;
   }
 
-  from(start: number): Replacement[] {
+  from(start: number): Redaction[] {
     let i = this.#enter(start, this.#search.paths, this.#isMessage ? '' : null, '');
     while (this.#open.length > 0) i = this.#next(i);
     return this.#edits;
@@ -126,7 +121,7 @@ class Walk {
   }
 
   /** A value of any type becomes a string. */
-  #placeholderFor(start: number, end: number, rule: string): Replacement {
+  #placeholderFor(start: number, end: number, rule: string): Redaction {
     const isString = this.#bytes[start] === QUOTE;
     const secret = isString
       ? stringText(this.#bytes, { start, end, type: 'string' })

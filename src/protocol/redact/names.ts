@@ -1,7 +1,6 @@
 /**
- * Names that say that their value is a secret: of a member of JSON, an assignment in a text, an option of a command. What
- * is a secret only by its name is easily taken for one, so the values have a say too: `progressToken` and `max_tokens` are
- * no secrets, and neither is `"password": "string"`.
+ * Recognises secrets by the name of a JSON member, of an assignment in a text, or of an option of a command. Names alone
+ * mislead, so values count too: `progressToken` and `max_tokens` are no secrets, and neither is `"password": "string"`.
  */
 
 /**
@@ -21,7 +20,7 @@ const TOKEN = /(?:token|jwt|sessionid)$/;
 const NO_SECRET =
   /(?:progress|page|next|previous|prev|continuation|sync|cursor|resume|cancel|cancellation|change|delta|stop|start|end|begin|bos|eos|pad|unk|mask|sep|special|max|min|first|last|input|output|total|this|per|watch|partial|pagination|scroll|position|skip|design|public|completion|prompt|cached?)(?:token|cookie|secret)$|publickey$/;
 
-/** What a name says of its value; null: nothing. */
+/** Returns what a name says about its value; null for a name that says nothing. */
 export function secretName(name: string): SecretName | null {
   if (name.length > MAX_NAME) return null;
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
@@ -31,7 +30,7 @@ export function secretName(name: string): SecretName | null {
   return TOKEN.test(plain) ? 'token' : null;
 }
 
-/** Names that OAuth gives to secrets (RFC 6749, 7521, 7636, 8628), which elsewhere mean something else. */
+/** Names of secrets in OAuth (RFC 6749, 7521, 7636, 8628), which elsewhere mean something else. */
 const OAUTH_NAMES = new Set([
   'code',
   'token',

@@ -1,4 +1,4 @@
-/** With which rules a session is redacted: what is stored with it, so that a replay can redact its clients alike. */
+/** The rules that a session is redacted with. They are stored with it, so that a replay redacts its clients in the same way. */
 
 import { TapedeckError } from '../../errors.ts';
 import { parseJsonPath } from '../json/path.ts';
@@ -12,7 +12,7 @@ export type RedactionProfile = {
   rules: readonly string[];
   /** JSON paths of values that are replaced whatever they are. */
   paths: readonly string[];
-  /** `meta`: no payloads are kept at all (redact-meta.ts). */
+  /** `meta`: no payloads are kept at all (redactor.ts). */
   capture?: 'meta';
 };
 

@@ -1,8 +1,8 @@
 /**
- * Redaction: secrets in what passes, replaced in the record by placeholders such as `[redacted:github-token:3f9a2c41d05b]`.
+ * Redaction: replaces secrets in what is recorded by placeholders such as `[redacted:github-token:3f9a2c41d05b]`.
  *
- * - A secret gets the same placeholder wherever it stands, so that what belongs together can still be told; it keeps no
- *   part of the secret.
+ * - A secret gets the same placeholder wherever it stands, so equal secrets can still be recognised. A placeholder keeps no
+ *   part of its secret.
  * - Bytes without a finding stay the very same. JSON stays JSON. Redacting twice is redacting once.
  * - What correlates messages (their ids, methods, progress tokens) is never replaced.
  */
@@ -10,7 +10,7 @@
 import { parseJsonPath } from '../json/path.ts';
 import { fieldName, fieldValue, linesOf } from '../wire/sse.ts';
 import { readCustomRule } from './custom-rules.ts';
-import { applyReplacements, movedBy, type Replacement, withoutOverlaps } from './edits.ts';
+import { applyRedactions, movedBy, type Redaction, withoutOverlaps } from './edits.ts';
 import { type Placeholder, redactHeader, redactUrl } from './heads.ts';
 import { isPlaceholder, OAUTH_SIGN } from './names.ts';
 import type { RedactionProfile } from './profile.ts';
@@ -28,20 +28,20 @@ export type Redactor = {
   /** An event of a stream, with its fields. */
   event(bytes: Buffer, isCut: boolean): RedactedPayload | null;
   /** What `payload` and `event` would replace, in order. */
-  payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Replacement[];
-  eventEdits(bytes: Buffer, isCut: boolean): Replacement[];
+  payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Redaction[];
+  eventEdits(bytes: Buffer, isCut: boolean): Redaction[];
   text(text: string): string;
   header(name: string, value: string): string;
   url(url: string): string;
   /** Whether a rule is on. */
   isOn(rule: string): boolean;
-  /** Where in the bytes the first secret could begin; null: nowhere. */
+  /** Where in the bytes the first secret could begin; null where none can. */
   firstSign(bytes: Buffer, isForeign: boolean): number | null;
   /** The placeholder of a secret that is given whole. */
   placeholder(rule: string, secret: string): string;
 };
 
-const NOTHING: Replacement[] = [];
+const NOTHING: Redaction[] = [];
 
 /** Larger bodies are pages and downloads. */
 const MAX_OAUTH_BYTES = 1024 * 1024;
@@ -59,17 +59,18 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
   const options: RedactionSearchOptions = { signs, custom, paths, off, placeholder };
   const search = createSearch(options, false);
   const foreign = createSearch(options, true);
-  const mask: Placeholder = (secret) => (isPlaceholder(secret) ? secret : `masked-${digest(secret)}`);
+  const headPlaceholder: Placeholder = (secret) =>
+    isPlaceholder(secret) ? secret : `masked-${digest(secret)}`;
   const always = custom.length > 0 || paths.length > 0;
 
-  function payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Replacement[] {
+  function payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Redaction[] {
     const isOAuth = isForeign && bytes.length <= MAX_OAUTH_BYTES;
     if (!always && !isOAuth && !signs.has(bytes)) return NOTHING;
     const edits = editsOf(bytes, isOAuth ? foreign : search, !isForeign);
     return isCut ? withCut(bytes, edits) : edits;
   }
 
-  function eventEdits(bytes: Buffer, isCut: boolean): Replacement[] {
+  function eventEdits(bytes: Buffer, isCut: boolean): Redaction[] {
     if (!always && !signs.has(bytes)) return NOTHING;
     const data = dataOf(bytes);
     const isOneLine = data !== null && !isCut;
@@ -77,20 +78,20 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
     return isCut ? withCut(bytes, edits) : withoutOverlaps(edits);
   }
 
-  function withCut(bytes: Buffer, edits: readonly Replacement[]): Replacement[] {
+  function withCut(bytes: Buffer, edits: readonly Redaction[]): Redaction[] {
     return withoutOverlaps([...edits, ...cutEdits(bytes, edits, search)]);
   }
 
-  function editsByField(bytes: Buffer, start: number, end: number): Replacement[] {
+  function editsByField(bytes: Buffer, start: number, end: number): Redaction[] {
     const inData = editsOf(bytes.subarray(start, end), search, true);
     const before = textEdits(bytes.subarray(0, start), search);
     const after = textEdits(bytes.subarray(end), search);
     return [...before, ...movedBy(inData, (i) => start + i), ...movedBy(after, (i) => end + i)];
   }
 
-  function made(bytes: Buffer, edits: readonly Replacement[]): RedactedPayload | null {
+  function made(bytes: Buffer, edits: readonly Redaction[]): RedactedPayload | null {
     if (edits.length === 0) return null;
-    return { payload: applyReplacements(bytes, edits), rules: [...new Set(edits.map(({ rule }) => rule))] };
+    return { payload: applyRedactions(bytes, edits), rules: [...new Set(edits.map(({ rule }) => rule))] };
   }
 
   const payload: Redactor['payload'] = (bytes, isForeign, isCut) =>
@@ -108,12 +109,12 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
     eventEdits,
     text,
     header(name, value) {
-      const masked = off.has('http-header') ? value : redactHeader(name, value, mask);
-      if (masked !== value) return masked;
+      const redacted = off.has('http-header') ? value : redactHeader(name, value, headPlaceholder);
+      if (redacted !== value) return redacted;
       const isArgument = paths.length > 0 && value !== '' && /^mcp-param-/i.test(name);
-      return isArgument ? mask(value) : text(value);
+      return isArgument ? headPlaceholder(value) : text(value);
     },
-    url: (url) => text(off.has('url-secret') ? url : redactUrl(url, mask)),
+    url: (url) => text(off.has('url-secret') ? url : redactUrl(url, headPlaceholder)),
     isOn: (rule) => !off.has(rule),
     firstSign(bytes, isForeign) {
       const sign = always ? 0 : (signs.find(bytes)[0]?.at ?? null);
@@ -135,8 +136,8 @@ function dataOf(block: Buffer): { start: number; end: number } | null {
 }
 
 /**
- * Recording without payloads: of everything that may hold some, its placeholder alone is kept, made of all of it. So sizes,
- * times and what is equal can be told, and nothing else.
+ * Recording without payloads: a placeholder of the whole stands in the place of everything that may hold user data. Sizes, times
+ * and equality are kept, and nothing else.
  */
 
 /** The rule of a frame whose payload was not kept. */
@@ -144,7 +145,8 @@ export const META_RULE = 'meta';
 
 export function createMetaRedactor(digest: (secret: string) => string): Redactor {
   const placeholder = (rule: string, secret: string) => `[redacted:${rule}:${digest(secret)}]`;
-  const mask = (text: string) => (text === '' || isPlaceholder(text) ? text : `masked-${digest(text)}`);
+  const headPlaceholder = (text: string) =>
+    text === '' || isPlaceholder(text) ? text : `masked-${digest(text)}`;
 
   function payload(bytes: Buffer): RedactedPayload | null {
     if (bytes.length === 0) return null;
@@ -157,9 +159,9 @@ export function createMetaRedactor(digest: (secret: string) => string): Redactor
     event: payload,
     payloadEdits: () => [],
     eventEdits: () => [],
-    text: mask,
-    header: (_name, value) => mask(value),
-    url: (url) => url.replace(/[?#].*$/s, (rest) => rest.slice(0, 1) + mask(rest.slice(1))),
+    text: headPlaceholder,
+    header: (_name, value) => headPlaceholder(value),
+    url: (url) => url.replace(/[?#].*$/s, (rest) => rest.slice(0, 1) + headPlaceholder(rest.slice(1))),
     isOn: () => true,
     firstSign: () => 0,
     placeholder,

@@ -4,7 +4,7 @@ import { NO_PATHS, type PathProgress } from '../json/path.ts';
 import { skipSpace, skipValue } from '../json/read.ts';
 import { byteOrderMarkLength } from '../text.ts';
 import { type CustomRule, customEdits } from './custom-rules.ts';
-import { type MakeReplacement, type Replacement, withoutOverlaps } from './edits.ts';
+import { type MakeRedaction, type Redaction, withoutOverlaps } from './edits.ts';
 import { type JsonSearch, jsonEdits } from './json-search.ts';
 import { isOAuthName } from './names.ts';
 import type { SignFinder } from './signs.ts';
@@ -19,14 +19,14 @@ export type RedactionSearchOptions = {
   placeholder: (rule: string, secret: string) => string;
 };
 
-/** So many levels of JSON in a string in JSON in a string … are looked into. */
+/** How many levels of JSON in a string in JSON in a string … are searched. */
 const MAX_DEPTH = 6;
 
 /** `isOAuth`: outside of MCP, where names such as `code` mean secrets. */
 export function createSearch(options: RedactionSearchOptions, isOAuth: boolean, depth = 0): JsonSearch {
   const { signs, custom, off, placeholder } = options;
   const paths = depth === 0 ? options.paths : NO_PATHS;
-  const edit: MakeReplacement = (rule, start, end, secret) => ({
+  const edit: MakeRedaction = (rule, start, end, secret) => ({
     start,
     end,
     rule,
@@ -51,7 +51,7 @@ export function createSearch(options: RedactionSearchOptions, isOAuth: boolean, 
 }
 
 /** The edits of a text or of JSON, in order and without overlaps. `isMessage`: its outermost object may be a message. */
-export function editsOf(bytes: Buffer, search: JsonSearch, isMessage: boolean): Replacement[] {
+export function editsOf(bytes: Buffer, search: JsonSearch, isMessage: boolean): Redaction[] {
   const start = skipSpace(bytes, byteOrderMarkLength(bytes));
   const isJson = (bytes[start] === 0x7b || bytes[start] === 0x5b) && isWhole(bytes, start);
   const edits = isJson ? jsonEdits(bytes, start, search, isMessage) : textEdits(bytes, search);

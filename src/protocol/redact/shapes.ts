@@ -1,7 +1,7 @@
 /**
- * The shapes of secrets: what tells one by itself, wherever it stands. Each rule has an id that people can switch off, and
- * literals (`anchors`) with which every match of it begins, so that traffic is searched for all rules at once
- * (redact-signs.ts) and the patterns run only where something was found.
+ * The shapes of secrets that can be recognised wherever they stand. Each rule has an id, by which users switch it off, and
+ * literals (`anchors`) with which every match begins. So traffic is searched for all rules at once (signs.ts), and the patterns
+ * run only where an anchor was found.
  */
 
 export type ShapeRule = {

@@ -1,10 +1,10 @@
 /**
- * The search for signs of secrets: where in some bytes a secret could begin. By far the most traffic has none, and
- * nothing else is done to it; so this is one pass over the bytes that looks at a third of them (Wu and Manber's way with
- * words of four characters). Found words are then compared with what they stand for.
+ * Finds signs of secrets: places in some bytes where a secret could begin. Most traffic has none, and then nothing else is done
+ * to it. So this is one pass over the bytes that looks at a third of them (the algorithm of Wu and Manber, with words of four
+ * characters). Words that it finds are then compared with the literals they may belong to.
  *
- * Every secret that a rule finds has a sign at its beginning or, by name, before it: bytes without a sign have no secret.
- * A sign alone is none yet.
+ * Every secret that a rule finds has a sign at its beginning, or before it where its name tells it: bytes without a sign hold
+ * no secret. A sign alone is not yet a secret.
  */
 
 import { NAME_PIECES, NAMES_IN_BASE64, secretName } from './names.ts';
@@ -40,7 +40,7 @@ const MAX_NAME_SIDE = 64;
 export function createSignFinder(rules: readonly ShapeRule[], withNames: boolean): SignFinder {
   const shifts = new Uint8Array(1 << (2 * BITS)).fill(WORD - 1);
   const meanings = new Map<number, Meaning[]>();
-  /** Whether a word with this hash is among them: asked far more often than there is one. */
+  /** Whether a word with this hash may be among them. Mostly there is none, so this must be fast. */
   const known = new Uint8Array(1 << HASH_BITS);
 
   function add(word: string, meaning: Meaning): void {

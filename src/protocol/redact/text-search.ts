@@ -3,9 +3,9 @@
 import {
   addEdits,
   MAX_UNESCAPED_BYTES,
-  type MakeReplacement,
+  type MakeRedaction,
   movedBy,
-  type Replacement,
+  type Redaction,
   unescapeLoosely,
 } from './edits.ts';
 import { isSecretValue, schemeLength, secretName } from './names.ts';
@@ -21,10 +21,10 @@ export type TextSearch = {
   isDeepest: boolean;
   isOn(rule: string): boolean;
   isOAuth(name: string): boolean;
-  edit: MakeReplacement;
-  customEdits(bytes: Buffer): Replacement[];
+  edit: MakeRedaction;
+  customEdits(bytes: Buffer): Redaction[];
   /** The edits of a text that stands inside another one. */
-  inside(bytes: Buffer): Replacement[];
+  inside(bytes: Buffer): Redaction[];
 };
 
 /** What is searched around a sign at first, and again four times as much where a secret reaches to its end. */
@@ -50,7 +50,7 @@ const PLACEHOLDER = /\[redacted:[a-z0-9-]+:[0-9a-f]{12}\]|\bmasked-[0-9a-f]{12}\
 const ASSIGNMENT =
   /(?<![A-Za-z0-9_])([A-Za-z_][\w.-]{1,63})(?:\\{0,16}["'])?[ \t]{0,3}(?:=>|[:=])[ \t]{0,3}(?:(\\{0,16})"((?:(?!\\{0,16}").){1,4096})\2"|'([^'\r\n]{1,4096})'|(?:\\{0,16}["'])?((?:(?:bearer|basic|token) +)?[^\s"'`,;&<>\\(){}[\]]{2,4096}))/dgi;
 
-export function textEdits(bytes: Buffer, search: TextSearch): Replacement[] {
+export function textEdits(bytes: Buffer, search: TextSearch): Redaction[] {
   const signs = search.signs.find(bytes);
   if (signs.length === 0 && !search.isThorough) return [];
   if (bytes.length <= MAX_UNESCAPED_BYTES && signs.some(({ kind }) => kind === 'escape')) {
@@ -61,8 +61,8 @@ export function textEdits(bytes: Buffer, search: TextSearch): Replacement[] {
   return plainEdits(bytes, signs, search);
 }
 
-function plainEdits(bytes: Buffer, signs: readonly Sign[], search: TextSearch): Replacement[] {
-  const edits: Replacement[] = search.customEdits(bytes);
+function plainEdits(bytes: Buffer, signs: readonly Sign[], search: TextSearch): Redaction[] {
+  const edits: Redaction[] = search.customEdits(bytes);
   for (let i = 0; i < signs.length; ) {
     const from = Math.max(0, (signs[i] as Sign).at - BEFORE);
     let to = (signs[i] as Sign).at + AFTER;
@@ -83,10 +83,10 @@ function windowEdits(
   wanted: number,
   signs: readonly Sign[],
   search: TextSearch,
-): Replacement[] {
+): Redaction[] {
   const to = Math.min(bytes.length, wanted);
   const text = bytes.toString('latin1', from, to);
-  const edits: Replacement[] = [];
+  const edits: Redaction[] = [];
   for (const rule of new Set(signs.map((sign) => sign.rule))) {
     if (rule !== null) addEdits(edits, shapes(text, from, rule, search));
   }
@@ -101,7 +101,7 @@ function windowEdits(
   return reachesEnd ? windowEdits(bytes, from, from + (to - from) * 4, signs, search) : edits;
 }
 
-function shapes(text: string, from: number, { id, pattern }: ShapeRule, search: TextSearch): Replacement[] {
+function shapes(text: string, from: number, { id, pattern }: ShapeRule, search: TextSearch): Redaction[] {
   return [...text.matchAll(pattern)].map(({ indices = [] }) => {
     const [whole, ...groups] = indices;
     const [start, end] = groups.find((group) => group !== undefined) ?? whole ?? [0, 0];
@@ -109,9 +109,9 @@ function shapes(text: string, from: number, { id, pattern }: ShapeRule, search: 
   });
 }
 
-function assignments(bytes: Buffer, from: number, to: number, search: TextSearch): Replacement[] {
+function assignments(bytes: Buffer, from: number, to: number, search: TextSearch): Redaction[] {
   if (!search.isOn('secret-value')) return [];
-  const edits: Replacement[] = [];
+  const edits: Redaction[] = [];
   const text = bytes.toString('latin1', from, to);
   ASSIGNMENT.lastIndex = 0;
   for (let match = ASSIGNMENT.exec(text); match !== null; match = ASSIGNMENT.exec(text)) {
@@ -128,8 +128,8 @@ function assignments(bytes: Buffer, from: number, to: number, search: TextSearch
   return edits;
 }
 
-function allBase64Edits(bytes: Buffer, signs: readonly Sign[], search: TextSearch): Replacement[] {
-  const edits: Replacement[] = [];
+function allBase64Edits(bytes: Buffer, signs: readonly Sign[], search: TextSearch): Redaction[] {
+  const edits: Redaction[] = [];
   let searched = 0;
   for (const { at, kind } of signs) {
     if (kind !== 'base64' || at < searched || search.isDeepest) continue;
@@ -193,7 +193,7 @@ const BASE64_BEFORE = /[A-Za-z0-9+/_-]*$/;
 /**
  * Secrets that a text breaks off in: too short for their rule, and a part of them all the same. `edits`: what the rules found.
  */
-export function cutEdits(bytes: Buffer, edits: readonly Replacement[], search: TextSearch): Replacement[] {
+export function cutEdits(bytes: Buffer, edits: readonly Redaction[], search: TextSearch): Redaction[] {
   const from = Math.max(0, bytes.length - LAST_BYTES);
   const text = bytes.toString('latin1', from);
   for (const { at, kind, rule } of search.signs.find(bytes.subarray(from))) {

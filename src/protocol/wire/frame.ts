@@ -1,5 +1,5 @@
 /**
- * The nouns of the wire. A chunk is what one read gave; a frame is one unit of the protocol as it passed (a stdio line,
+ * The nouns of the wire. A chunk is the result of one read; a frame is one unit of the protocol as it passed (a stdio line,
  * an HTTP body, an event of a stream). Both carry verbatim bytes and a time that was stamped once, at the edge, in capture.
  */
 

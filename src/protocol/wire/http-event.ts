@@ -1,6 +1,6 @@
 /**
- * What the HTTP proxy shows of one exchange (a request and its answer), piece by piece, as it passes. For every
- * exchange `request` comes first and `end` last; the two directions interleave between them as they did on the wire.
+ * The events of one HTTP exchange (a request and its response) at the proxy, piece by piece, as they pass. `request` comes first
+ * and `end` last; the two directions interleave between them as they did on the wire.
  * `exchange` counts from 1 within one proxy; `at` is microseconds since the Unix epoch, stamped once, in capture.
  */
 export type HttpEvent =

@@ -48,7 +48,7 @@ export function createLineSplitter(options: {
   channel: StdioChannel;
   maxBytes: number;
   onFrame: (frame: Frame) => void;
-  /** Told of bytes that are skipped because the beginning of their line was lost. */
+  /** Called with the number of bytes that are skipped because the beginning of their line was lost. */
   onSkip: (bytes: number) => void;
 }): LineSplitter {
   const { channel, maxBytes, onFrame, onSkip } = options;

@@ -32,7 +32,7 @@ type SseSplitter = {
    * the lost bytes ended is unknown, so everything up to the end of the next block is skipped.
    */
   gap(): void;
-  /** The stream is over: what is held is given out. Line ends alone are complete, anything else is not. */
+  /** The stream is over: passes what is held to `onBlock`. Line ends alone are complete, anything else is not. */
   end(): void;
   /** The unfinished block so far, as the fragments that arrived, the oldest first. Empty between blocks. */
   held(): readonly Buffer[];
@@ -56,7 +56,7 @@ export function createSseSplitter(options: {
   onBlock: (block: SseBlock) => void;
   /** Gets all bytes of a block that outgrew `maxBytes`, in order and before its `onBlock`: what was kept, then the rest. */
   onOversize: (bytes: Buffer) => void;
-  /** Told of bytes that are skipped because what stood before them was lost. */
+  /** Called with the number of bytes that are skipped because what stood before them was lost. */
   onSkip: (bytes: number) => void;
 }): SseSplitter {
   const { maxBytes, onBlock, onOversize, onSkip } = options;
