@@ -5,7 +5,7 @@ import {
   expectSameReindexed,
   expectWhole,
   type Recording,
-  recordUrl,
+  recordUrlInProcess,
   requestsOf,
   sessionsOf,
 } from '../support/http-record.ts';
@@ -82,7 +82,7 @@ let server: DualEra;
 let recording: Recording;
 beforeEach(async () => {
   server = await startDualEra();
-  recording = await recordUrl(server.url);
+  recording = await recordUrlInProcess(server.url);
 });
 
 const CALLS = [

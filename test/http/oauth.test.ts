@@ -14,7 +14,7 @@ import {
   expectSameReindexed,
   expectWhole,
   type Recording,
-  recordUrl,
+  recordUrlInProcess,
   requestsOf,
   sessionsOf,
 } from '../support/http-record.ts';
@@ -113,7 +113,7 @@ function holds(db: string, text: string): boolean {
 test('a refusal, the way to a token and the session opened with it are one session', async () => {
   const server = await startProtected();
   const direct = await converse(server.url, server.authorization.url);
-  const recording = await recordUrl(server.url);
+  const recording = await recordUrlInProcess(server.url);
   expect(await converse(recording.url, server.authorization.url)).toEqual(direct);
   await recording.stop();
 
@@ -146,7 +146,7 @@ test('a refusal, the way to a token and the session opened with it are one sessi
 
 test('what tapedeck edited stands beside what the server had sent', async () => {
   const server = await startProtected();
-  const recording = await recordUrl(server.url);
+  const recording = await recordUrlInProcess(server.url);
   await converse(recording.url, server.authorization.url);
   await recording.stop();
 
@@ -170,7 +170,7 @@ test('what tapedeck edited stands beside what the server had sent', async () => 
 
 test('a token is nowhere in the store; the same one has the same placeholder, another one another', async () => {
   const server = await startProtected();
-  const recording = await recordUrl(server.url);
+  const recording = await recordUrlInProcess(server.url);
   await converse(recording.url, server.authorization.url);
   await until(
     'it is all stored',
@@ -199,7 +199,7 @@ test('a token is nowhere in the store; the same one has the same placeholder, an
 
 test('with --no-edit nothing is changed', async () => {
   const server = await startProtected();
-  const recording = await recordUrl(server.url, { args: ['--no-edit'] });
+  const recording = await recordUrlInProcess(server.url, { args: ['--no-edit'] });
   const [refused, direct] = await Promise.all(
     [recording.url, server.url].map((url) => fetch(url, { method: 'POST', body: '{}' })),
   );

@@ -9,7 +9,7 @@ import {
   expectSameReindexed,
   expectWhole,
   type Recording,
-  recordUrl,
+  recordUrlInProcess,
   sessionsOf,
 } from '../support/http-record.ts';
 import { startDualEra } from '../support/servers.ts';
@@ -36,7 +36,7 @@ function placesOf({ rows }: Recording, tool: string) {
 
 test('an answer that waits for a resumed stream belongs to the call, and is counted once', async () => {
   const { url } = await startDualEra();
-  const recording = await recordUrl(url);
+  const recording = await recordUrlInProcess(url);
   const seen: unknown[] = [];
   for (const where of [url, recording.url]) {
     const client = await connect(where);
@@ -101,7 +101,7 @@ async function startRepeating(): Promise<URL> {
 }
 
 test('events that a server sends again to a client that resumes are marked, and not counted twice', async () => {
-  const recording = await recordUrl(await startRepeating());
+  const recording = await recordUrlInProcess(await startRepeating());
   const client = await connect(recording.url);
   const heard: number[] = [];
   const called = await client.callTool({ name: 'slow' }, undefined, {

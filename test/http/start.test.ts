@@ -5,13 +5,14 @@ import { expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificate.ts';
 import { listenOn, startServer } from '../support/http.ts';
 import { query, recordArgs, recordUrl } from '../support/http-record.ts';
-import { ROOT, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
+import { scale } from '../support/scale.ts';
+import { ROOT, tapedeck, tapedeckInProcess, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 const URL_OF_NOBODY = 'http://127.0.0.1:9/mcp';
 
 /** What `record` says as it refuses: one line. */
 async function refusal(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
-  const { code, signal, stdout, stderr } = await tapedeck(['record', ...args], { env }).ended;
+  const { code, signal, stdout, stderr } = await tapedeckInProcess(['record', ...args], { env });
   expect({ code, signal, stdout: stdout.toString() }, stderr).toEqual({ code: 2, signal: null, stdout: '' });
   expect(stderr).toMatch(/^tapedeck: [^\n]+\n$/);
   return stderr;
@@ -139,7 +140,7 @@ test('one line says where clients are to go, and that others could', async () =>
 });
 
 test('from the moment on that it says where it listens it can be stopped', async () => {
-  for (let round = 0; round < 5; round += 1) {
+  for (let round = 0; round < scale(5, 2); round += 1) {
     const run = tapedeck(recordArgs(URL_OF_NOBODY, tempStore()));
     run.child.stderr.once('data', () => run.child.kill('SIGTERM'));
     expect(await run.ended).toMatchObject({ code: 0, signal: null });

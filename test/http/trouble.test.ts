@@ -8,16 +8,9 @@ import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Certificate, makeCertificate } from '../support/certificate.ts';
 import { listenOn, readBody, startServer } from '../support/http.ts';
-import {
-  exchangesOf,
-  expectWhole,
-  query,
-  type Recording,
-  recordUrl,
-  sessionsOf,
-} from '../support/http-record.ts';
+import { exchangesOf, expectWhole, query, recordUrl, sessionsOf } from '../support/http-record.ts';
 import { findFreePort } from '../support/servers.ts';
-import { tempFolder, tempStore, until } from '../support/tapedeck.ts';
+import { type Run, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 const LIST = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
 const ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}';
@@ -35,7 +28,7 @@ async function post(url: URL, body = LIST, more = {}): Promise<{ status: number;
 }
 
 /** What was said on stderr besides the line for clients. */
-function complaintsOf({ run }: Recording): string[] {
+function complaintsOf({ run }: { run: Run }): string[] {
   return run
     .stderr()
     .split('\n')

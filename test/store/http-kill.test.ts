@@ -3,14 +3,14 @@ import { createGzip } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openSocket, startServer } from '../support/http.ts';
-import { postTo, query, type Recording, recordUrl } from '../support/http-record.ts';
+import { postTo, query, recordUrl } from '../support/http-record.ts';
 import { scale } from '../support/scale.ts';
-import { fixture, listSessions, showFrames, start, tempStore, until } from '../support/tapedeck.ts';
+import { fixture, listSessions, type Run, showFrames, start, tempStore, until } from '../support/tapedeck.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}';
 const now = () => (performance.timeOrigin + performance.now()) * 1000;
 
-async function kill({ run }: Recording): Promise<number> {
+async function kill({ run }: { run: Run }): Promise<number> {
   const at = now();
   run.child.kill('SIGKILL');
   await run.ended;

@@ -6,8 +6,7 @@ import { expect } from 'vitest';
 import { type InProcessRun, startInProcess } from './in-process.ts';
 import { type Run, tapedeck, tapedeckInProcess, tempStore, until } from './tapedeck.ts';
 
-export type Recording<R extends Run | InProcessRun = Run> = {
-  run: R;
+export type Recording = {
   db: string;
   /** What a client is to be pointed at. */
   url: URL;
@@ -21,7 +20,7 @@ export type Row = Record<string, unknown>;
 type Options = { args?: readonly string[]; env?: Record<string, string>; db?: string };
 
 /** Settles once clients can connect. */
-export function recordUrl(upstream: string | URL, options: Options = {}): Promise<Recording> {
+export function recordUrl(upstream: string | URL, options: Options = {}): Promise<Recording & { run: Run }> {
   const { args = [], env = {}, db = tempStore() } = options;
   return opened(tapedeck(recordArgs(upstream, db, args), { env }), db);
 }
@@ -30,11 +29,11 @@ export function recordUrl(upstream: string | URL, options: Options = {}): Promis
 export function recordUrlInProcess(
   upstream: string | URL,
   { args = [], db = tempStore() }: Omit<Options, 'env'> = {},
-): Promise<Recording<InProcessRun>> {
+): Promise<Recording & { run: InProcessRun }> {
   return opened(startInProcess(recordArgs(upstream, db, args)), db);
 }
 
-async function opened<R extends Run | InProcessRun>(run: R, db: string): Promise<Recording<R>> {
+async function opened<R extends Run | InProcessRun>(run: R, db: string): Promise<Recording & { run: R }> {
   await until(`it listens: ${run.stderr()}`, () => LISTENING.test(run.stderr()));
   const [, url = ''] = LISTENING.exec(run.stderr()) ?? [];
   return {
