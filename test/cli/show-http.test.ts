@@ -197,6 +197,8 @@ test('show tells which streams are open, were left, broke off or ended', async (
   await open();
   await untilShown(db, /#5 {2}GET \/mcp {2}200/);
   await untilShown(db, /#4 {2}the server broke/);
+  // The recorder reads messages a little after their frames are stored.
+  await untilShown(db, /tools\/list {2}unanswered/);
 
   const text = await show(db);
   expect(text).toMatch(/ended +open\n/);
