@@ -1,7 +1,8 @@
-/** The entry: `record` goes the short way, so that the server is spawned at once; all else goes through yargs. */
+/** The entry: `record` goes the short way, so that the server is spawned at once, as `--version` does; all else goes through yargs. */
 
 import { TapedeckError } from '../errors.ts';
 import { troubleOf } from '../store/file/trouble.ts';
+import { VERSION } from '../version.ts';
 import { findConfigurationFiles } from './config/location.ts';
 import { type Io, say } from './io.ts';
 import { readRecordFast } from './record/options.ts';
@@ -12,6 +13,10 @@ import { readRecordFast } from './record/options.ts';
  */
 export async function main(argv: readonly string[], io: Io = process): Promise<void> {
   try {
+    if (asksForVersion(argv)) {
+      await (await import('./output.ts')).writeOutput(io, [VERSION, '\n']);
+      return;
+    }
     const words = await completed(argv, io);
     const fast = words[0] === 'record' ? readRecordFast(words.slice(1)) : undefined;
     if (fast !== undefined) await (await import('./record/stdio.ts')).record(fast);
@@ -19,6 +24,10 @@ export async function main(argv: readonly string[], io: Io = process): Promise<v
   } catch (error) {
     io.exitCode = failure(io, error);
   }
+}
+
+function asksForVersion([word, ...more]: readonly string[]): boolean {
+  return (word === '--version' || word === '-v') && more.length === 0;
 }
 
 /** The command line, completed from the configuration files. */

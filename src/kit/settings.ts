@@ -11,6 +11,7 @@ import { isTextRecording } from '../sources/source.ts';
 import { storePath } from '../store/file/path.ts';
 import { liveHttp } from '../talk/http.ts';
 import { liveStdio } from '../talk/stdio.ts';
+import { BIN } from '../version.ts';
 import type {
   DeckOptions,
   FileUrl,
@@ -137,8 +138,6 @@ function expected(got: string): TapedeckError {
     `Expected a URL or { command, args, env } as the option \`upstream\`, got ${got}.`,
   );
 }
-
-const BIN = fileURLToPath(new URL('../../bin/tapedeck.js', import.meta.url));
 
 /**
  * `tapedeck replay` as a command line that works anywhere on this machine. `session`: the recording's own id, if it is in the

@@ -1,8 +1,8 @@
 // A store with one long recording in it: a handshake, and calls of the tool `echo` as our echo server answers them.
 
-import { openStore } from '../../dist/store/file/open.js';
-import { beginImport } from '../../dist/store/write/import.js';
-import { reindexSession } from '../../dist/store/write/index.js';
+import { openStore } from '../../build/store/file/open.js';
+import { beginImport } from '../../build/store/write/import.js';
+import { reindexSession } from '../../build/store/write/index.js';
 
 const BEGAN = 1.7e15;
 

@@ -1,12 +1,12 @@
 // A large store as use would make it: many sessions of a few hundred frames, calls of many tools with texts of real words'
 // frequencies, progress, failures, a few calls without an answer. The same every time.
 
-import { CHANNELS } from '../../dist/protocol/wire/frame.js';
-import { openStore } from '../../dist/store/file/open.js';
-import { createStdioFramer } from '../../dist/store/record/stdio-framer.js';
-import { createIndexer } from '../../dist/store/write/index.js';
-import { createPendingSession } from '../../dist/store/write/pending.js';
-import { createRowWriter, insertSession } from '../../dist/store/write/rows.js';
+import { CHANNELS } from '../../build/protocol/wire/frame.js';
+import { openStore } from '../../build/store/file/open.js';
+import { createStdioFramer } from '../../build/store/record/stdio-framer.js';
+import { createIndexer } from '../../build/store/write/index.js';
+import { createPendingSession } from '../../build/store/write/pending.js';
+import { createRowWriter, insertSession } from '../../build/store/write/rows.js';
 
 export const NEWEST_NAME = 'newest';
 /** Stands in one text of ten thousand. */

@@ -12,10 +12,20 @@ import { benchMemory } from './memory.js';
 import { benchReplay } from './replay.js';
 import { benchRetention } from './retention.js';
 import { benchSse } from './sse.js';
+import { benchStart } from './start.js';
 import { absoluteRows, benchStdio, lossOf, SERVERS, stdioRows } from './stdio.js';
 import { benchStore } from './store.js';
 
-const PARTS = { stdio, http, sse, replay, memory: benchMemory, store: benchStore, retention: benchRetention };
+const PARTS = {
+  start: benchStart,
+  stdio,
+  http,
+  sse,
+  replay,
+  memory: benchMemory,
+  store: benchStore,
+  retention: benchRetention,
+};
 const { isQuick, parts } = readArguments();
 const size = isQuick
   ? {
@@ -27,6 +37,7 @@ const size = isQuick
       httpRounds: 2,
       httpSeconds: 1,
       events: 250,
+      starts: 15,
     }
   : {
       rounds: 9,
@@ -37,6 +48,7 @@ const size = isQuick
       httpRounds: 7,
       httpSeconds: 2,
       events: 750,
+      starts: 51,
     };
 const progress = (text) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), 'tapedeck-bench-'));

@@ -55,7 +55,7 @@ async function run(
 
 /** The package is this clone, which has no node_modules of itself. */
 function withPaths(source: string): string {
-  return (HEAD + source).replaceAll('mcp-tapedeck/vitest', join(ROOT, 'dist/kit/vitest.js'));
+  return (HEAD + source).replaceAll('mcp-tapedeck/vitest', join(ROOT, 'dist/vitest.js'));
 }
 
 test('concurrent tests in several files each find their own recording, in suites too', async () => {

@@ -1,6 +1,5 @@
 /** Wraps or unwraps files, one after the other. A file that is refused does not stop the others. */
 
-import { fileURLToPath } from 'node:url';
 import { structuredPatch } from 'diff';
 import type { Entry } from '../../clients/config.ts';
 import type { Keeper } from '../../clients/keeper.ts';
@@ -14,7 +13,7 @@ import { TapedeckError } from '../../errors.ts';
 import { pad, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { withLock } from '../../store/file/lock.ts';
-import { VERSION } from '../../version.ts';
+import { BIN, VERSION } from '../../version.ts';
 import { type Io, say } from '../io.ts';
 import { keeperFolder, thisKeeper, thisMachine } from '../machine.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
@@ -30,7 +29,7 @@ export async function wrapFiles(
   { isDryRun, db }: { isDryRun: boolean; db: string | null },
 ): Promise<void> {
   const { platform, execPath: node } = process;
-  const launcher = launcherFor({ platform, node, bin: ownBin(), version: VERSION });
+  const launcher = launcherFor({ platform, node, bin: BIN, version: VERSION });
   await changeFiles(io, word, [], names, isDryRun, {
     change: (target, keeper) => wrapConfig(target, { names, launcher, db, isDryRun }, keeper),
     advice: (changes) => wrapAdvice(word, changes, launcher),
@@ -50,10 +49,6 @@ export async function unwrapFiles(
     change: async (target, keeper) => unwrapConfig(target, { names, isDryRun }, keeper),
     advice: unwrapAdvice,
   });
-}
-
-function ownBin(): string {
-  return fileURLToPath(new URL('../../../bin/tapedeck.js', import.meta.url));
 }
 
 type Work = {

@@ -11,7 +11,7 @@ import { thisKeeper, thisMachine } from '../machine.ts';
 import { DRY_RUN_OPTION, JSON_OPTION, SERVERS, TARGET } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 import { filled } from '../record/options.ts';
-import { NO_CLIENT, serverLabel, titleOf } from './files.ts';
+import { NO_CLIENT, serverLabel, titleOf, unwrapFiles, wrapFiles } from './files.ts';
 
 type Options = {
   target: string | undefined;
@@ -70,7 +70,6 @@ export const wrapCommand: Command<Options> = {
     }
     if (json) throw new TapedeckError('usage', '`--json` goes with `--list`.');
     const file = filled('--db', db);
-    const { wrapFiles } = await import('./files.ts');
     await wrapFiles(io, target, servers, {
       isDryRun,
       db: file === undefined ? null : resolve(io.cwd(), file.trim()),
@@ -97,7 +96,6 @@ export const unwrapCommand: Command<UnwrapOptions> = {
       .example('$0 unwrap cursor github', 'Only this one')
       .example('$0 unwrap all', 'Everything that is wrapped'),
   async run({ target, servers, 'dry-run': isDryRun }, io) {
-    const { unwrapFiles } = await import('./files.ts');
     await unwrapFiles(io, target, servers, isDryRun);
   },
 };

@@ -1,15 +1,20 @@
 /** Text for terminals. Recorded text is hostile: it is escaped (protocol/text.ts) before it is measured, cut or shown. */
 
+import { createRequire } from 'node:module';
 import pc from 'picocolors';
-import stringWidth from 'string-width';
 
 /** Text in which a character is a column, with our own ellipsis and arrows: by far the most, and quick to measure. */
 const PLAIN = /^[\x20-\x7e…→←]*$/;
 
 /** Columns that escaped text takes on a terminal. */
 export function widthOf(text: string): number {
-  return PLAIN.test(text) ? text.length : stringWidth(text);
+  if (PLAIN.test(text)) return text.length;
+  stringWidth ??= createRequire(import.meta.url)('string-width').default as (text: string) => number;
+  return stringWidth(text);
 }
+
+/** Loaded with the first text that is not plain: that takes longer than many a command. */
+let stringWidth: ((text: string) => number) | undefined;
 
 /** Cuts escaped text to at most `width` columns, with an ellipsis where something is missing. */
 export function clip(text: string, width: number): string {
@@ -45,10 +50,16 @@ export function fold(text: string, width: number, maxLines: number): { lines: st
   return { lines, rest };
 }
 
-const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+let segmenter: Intl.Segmenter | undefined;
+
+/** The characters of text as a reader counts them. */
+function graphemesOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+  return segmenter.segment(text);
+}
 
 function firstGrapheme(text: string): string {
-  for (const { segment } of segmenter.segment(text.slice(0, 64))) return segment;
+  for (const { segment } of graphemesOf(text.slice(0, 64))) return segment;
   return text;
 }
 
@@ -57,8 +68,8 @@ function takeColumns(text: string, width: number): string {
   if (PLAIN.test(text)) return text.slice(0, Math.max(0, width));
   let columns = 0;
   let end = 0;
-  for (const { segment } of segmenter.segment(text)) {
-    columns += stringWidth(segment);
+  for (const { segment } of graphemesOf(text)) {
+    columns += widthOf(segment);
     if (columns > width) break;
     end += segment.length;
   }

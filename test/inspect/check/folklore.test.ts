@@ -4,9 +4,20 @@
  */
 import { afterAll, expect, test } from 'vitest';
 // Built, because its thread is a file beside it.
-import { createSchemas } from '../../../dist/inspect/check/schemas.js';
 import type { RuleId } from '../../../src/inspect/check/rules.ts';
-import { ask, client, fail, findingsOf, give, hello, modern, note, type Step, server } from './session.ts';
+import {
+  ask,
+  client,
+  createSchemas,
+  fail,
+  findingsOf,
+  give,
+  hello,
+  modern,
+  note,
+  type Step,
+  server,
+} from './session.ts';
 
 const schemas = createSchemas();
 afterAll(() => schemas.close());

@@ -1,10 +1,21 @@
 import { afterAll, describe, expect, test } from 'vitest';
 // Built, because its thread is a file beside it.
-import { createSchemas } from '../../../dist/inspect/check/schemas.js';
 import { RULE_IDS, RULES, type RuleId } from '../../../src/inspect/check/rules.ts';
 import { BASE_CASES } from './cases-base.ts';
 import { FEATURE_CASES } from './cases-features.ts';
-import { ask, client, findingsOf, give, HTTP, hello, modern, note, post, server } from './session.ts';
+import {
+  ask,
+  client,
+  createSchemas,
+  findingsOf,
+  give,
+  HTTP,
+  hello,
+  modern,
+  note,
+  post,
+  server,
+} from './session.ts';
 
 const CASES = { ...BASE_CASES, ...FEATURE_CASES };
 const schemas = createSchemas();

@@ -20,7 +20,7 @@ test('a process that has ended is not alive', async () => {
 
 test('the client is the first ancestor that is no launcher', async () => {
   const script = join(tempFolder(), 'client.mjs');
-  const module = JSON.stringify(join(ROOT, 'dist/store/file/process.js'));
+  const module = JSON.stringify(join(ROOT, 'build/store/file/process.js'));
   writeFileSync(
     script,
     `const { findClient } = await import(${module}); console.log(JSON.stringify(findClient(process.ppid)));`,
