@@ -1,4 +1,5 @@
 /** Every example of every `--help` is run, in a folder that has what the examples name. */
+
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -6,6 +7,7 @@ import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Argv, CommandModule } from 'yargs';
 import { COMMANDS } from '../../src/cli/commands.ts';
+import { sample } from '../support/scale.ts';
 import { BIN, fixture, ROOT, start, tapedeckInProcess, tempFolder, until } from '../support/tapedeck.ts';
 
 /** The command lines of the examples, as they stand in the help, with `tapedeck` for `$0`. */
@@ -99,7 +101,7 @@ function local(example: string): string {
 
 const RUNS_ON = /^tapedeck (?:tail|record http|record --wrapped)|--listen/;
 
-test.each(EXAMPLES)('%s', async (example) => {
+test.each(sample(EXAMPLES))('%s', async (example) => {
   const folder = tempFolder();
   cpSync(template, folder, { recursive: true });
   const env = environmentOf(folder);

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
 import { openRedactions } from '../../src/store/keep/redaction-state.ts';
+import { scale } from '../support/scale.ts';
 import { FAKE_SECRETS, storeHolds } from '../support/secrets.ts';
 import { latestSession, record, tapedeck, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
-const CALLS = 20_000;
+const CALLS = scale(20_000, 6000);
 const { text: SECRET } = FAKE_SECRETS.find(({ rule }) => rule === 'github-token') ?? { text: '' };
 const ROUNDS = 5;
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openForReading, openStore } from '../../../src/store/file/open.ts';
 import { countInFiles, plantSessions, wordOf } from '../../support/planted.ts';
+import { scale } from '../../support/scale.ts';
 import { indexHolds } from '../../support/secrets.ts';
 import {
   BIN,
@@ -202,7 +203,8 @@ test('an imported session counts as new, however old its recording is', async ()
 });
 
 test('killed with -9 in the midst it leaves a sound store, and the next one finishes', async () => {
-  for (let i = 0; i < 5; i += 1) {
+  const kills = scale(5, 2);
+  for (let i = 0; i < kills; i += 1) {
     const db = plant(8, 500);
     const { child, ended } = tapedeck(['prune', '--max-sessions', '1', '--db', db]);
     await until('it has begun', () => Number(count(db, 'SELECT count(*) FROM removal')) > 0);
