@@ -38,12 +38,12 @@ const ALONE = [
 /** Real processes on small machines: a deadline is for hangs, never a measure of speed. */
 const DEADLINES = { testTimeout: 60_000, hookTimeout: 60_000 };
 
-/** Node 20 reads no TypeScript: the threads that `src` starts are those of `dist`. */
+/** Node 20 reads no TypeScript: the threads that `src` starts are those that tsc has put into `build`. */
 const builtThreads: Plugin = {
   name: 'built-threads',
   enforce: 'pre',
   transform(code, id) {
-    const folder = id.replace(join(import.meta.dirname, 'src'), join(import.meta.dirname, 'dist'));
+    const folder = id.replace(join(import.meta.dirname, 'src'), join(import.meta.dirname, 'build'));
     if (folder === id || !code.includes('new Worker(')) return null;
     const built = (path: string) => JSON.stringify(pathToFileURL(join(dirname(folder), path)).href);
     return code.replace(
