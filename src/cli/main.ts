@@ -1,6 +1,10 @@
 /** The entry: `record` goes the short way, so that the server is spawned at once, as `--version` does; all else goes through yargs. */
 
+import { mkdirSync } from 'node:fs';
+import module from 'node:module';
+import { dirname } from 'node:path';
 import { TapedeckError } from '../errors.ts';
+import { cacheFolder } from '../store/file/path.ts';
 import { troubleOf } from '../store/file/trouble.ts';
 import { VERSION } from '../version.ts';
 import { findConfigurationFiles } from './config/location.ts';
@@ -20,7 +24,10 @@ export async function main(argv: readonly string[], io: Io = process): Promise<v
     const words = await completed(argv, io);
     const fast = words[0] === 'record' ? readRecordFast(words.slice(1)) : undefined;
     if (fast !== undefined) await (await import('./record/stdio.ts')).record(fast);
-    else await (await import('./commands.ts')).runCommand(words, io);
+    else {
+      if (io === process) keepCompiled(io.env);
+      await (await import('./commands.ts')).runCommand(words, io);
+    }
   } catch (error) {
     io.exitCode = failure(io, error);
   }
@@ -28,6 +35,28 @@ export async function main(argv: readonly string[], io: Io = process): Promise<v
 
 function asksForVersion([word, ...more]: readonly string[]): boolean {
   return (word === '--version' || word === '-v') && more.length === 0;
+}
+
+/**
+ * Lets Node keep what it compiles of the commands, in a folder that is the user's alone, where there can be one. Only Node 22
+ * and newer can. Not for `record -- <command>`, which runs wherever a client starts it.
+ */
+function keepCompiled(env: NodeJS.ProcessEnv): void {
+  const { enableCompileCache } = module as { enableCompileCache?: (folder: string) => unknown };
+  if (enableCompileCache === undefined || env['NODE_COMPILE_CACHE'] || env['NODE_DISABLE_COMPILE_CACHE'])
+    return;
+  const folder = cacheFolder(env);
+  if (isThere(dirname(folder)) && isThere(folder)) enableCompileCache(folder);
+}
+
+/** Makes the folder if need be. Node's own way to make all folders of a path never ends in `/proc`. */
+function isThere(folder: string): boolean {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EEXIST';
+  }
 }
 
 /** The command line, completed from the configuration files. */

@@ -42,3 +42,16 @@ export function configFolder(env: Environment): string {
       return join(env['XDG_CONFIG_HOME'] || join(home, '.config'), 'tapedeck');
   }
 }
+
+/** The platform's folder for what a program can make again. */
+export function cacheFolder(env: Environment): string {
+  const home = homeFolder(env);
+  switch (process.platform) {
+    case 'darwin':
+      return join(home, 'Library', 'Caches', 'tapedeck');
+    case 'win32':
+      return join(env['LOCALAPPDATA'] || join(home, 'AppData', 'Local'), 'tapedeck', 'Cache');
+    default:
+      return join(env['XDG_CACHE_HOME'] || join(home, '.cache'), 'tapedeck');
+  }
+}

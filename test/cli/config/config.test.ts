@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { KEYS } from '../../../src/cli/config/keys.ts';
 import { ownConfigPath } from '../../../src/cli/config/location.ts';
 import { openStore } from '../../../src/store/file/open.ts';
-import { dataFolder } from '../../../src/store/file/path.ts';
+import { cacheFolder, dataFolder } from '../../../src/store/file/path.ts';
 import { plantSessions, wordOf } from '../../support/planted.ts';
 import {
   fixture,
@@ -58,6 +58,7 @@ async function refusal({ cwd, env }: Place, args: readonly string[] = ['list']):
 test('your own file is where the platform keeps configuration', () => {
   expect(ownConfigPath()).toBe(join(envPaths('tapedeck', { suffix: '' }).config, 'config.json'));
   expect(dataFolder(process.env)).toBe(envPaths('tapedeck', { suffix: '' }).data);
+  expect(cacheFolder(process.env)).toBe(envPaths('tapedeck', { suffix: '' }).cache);
 });
 
 test('what is configured is shown with file, line and column; lists add up', async () => {
