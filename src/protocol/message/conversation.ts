@@ -85,16 +85,13 @@ type Reading = { payload: Buffer; messages?: readonly Message[]; sse?: SseFields
 
 export type FrameWithReading = Frame & { reading?: Reading | undefined };
 
-function readingOf({ payload, reading }: Pick<FrameWithReading, 'payload' | 'reading'>): Reading | undefined {
-  return reading?.payload === payload ? reading : undefined;
-}
-
 /** The messages of one frame. stderr is free text, and framing and foreign bodies hold none. */
 export function messagesOf(frame: FrameWithReading): readonly Message[] {
-  const { channel, part, truncated, http, redacted } = frame;
+  const { channel, payload, part, truncated, http, redacted, reading } = frame;
   if (channel === 'stderr' || !HOLDS_MESSAGES.has(part) || redacted?.includes(META_RULE)) return [];
   if (truncated) return [invalid('truncated')];
-  const messages = readingOf(frame)?.messages ?? parseMessages(jsonOf(frame));
+  const known = reading !== undefined && reading.payload === payload ? reading.messages : undefined;
+  const messages = known ?? parseMessages(jsonOf(frame));
   if (part === 'lsp-body') return messages.map((message) => withRemarks(message, ['lsp-framing']));
   return http === null || http.marks.length === 0
     ? messages
@@ -109,8 +106,8 @@ export function jsonOf(frame: Pick<FrameWithReading, 'channel' | 'payload' | 're
 }
 
 /** The fields of a frame that is an event of a stream. */
-export function sseFieldsOf(frame: Pick<FrameWithReading, 'payload' | 'reading'>): SseFields {
-  return readingOf(frame)?.sse ?? readSse(frame.payload);
+export function sseFieldsOf({ payload, reading }: Pick<FrameWithReading, 'payload' | 'reading'>): SseFields {
+  return (reading?.payload === payload ? reading.sse : undefined) ?? readSse(payload);
 }
 
 const NO_BYTES = Buffer.alloc(0);

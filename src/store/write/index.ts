@@ -44,11 +44,18 @@ export function createIndexer(store: Store, session: number): Indexer {
   let concluded = 0;
   let recent: { frames: readonly FrameWithReading[]; firstSeq: number } = { frames: [], firstSeq: 1 };
 
-  function nextFrames(after: number): readonly NumberedFrame[] {
-    const from = after + 1 - recent.firstSeq;
-    if (from < 0 || from >= recent.frames.length) return framesAfter(after);
-    const some = recent.frames.slice(from, from + FRAMES_AT_ONCE);
-    return some.map((frame, i) => ({ ...frame, seq: after + 1 + i }));
+  /** Visits some frames after this one. False: there are none. */
+  function visitNext(after: number, visit: (frame: FrameWithReading, seq: number) => void): boolean {
+    const { frames, firstSeq } = recent;
+    const from = after + 1 - firstSeq;
+    if (from < 0 || from >= frames.length) {
+      const stored = framesAfter(after);
+      for (const frame of stored) visit(frame, frame.seq);
+      return stored.length > 0;
+    }
+    const end = Math.min(from + FRAMES_AT_ONCE, frames.length);
+    for (let i = from; i < end; i += 1) visit(frames[i] as FrameWithReading, firstSeq + i);
+    return true;
   }
 
   function indexSome(maxMs: number): { upTo: number; isDone: boolean } {
@@ -57,13 +64,11 @@ export function createIndexer(store: Store, session: number): Indexer {
     // Taken back once the transaction is through.
     isSpoiled = true;
     for (;;) {
-      const frames = nextFrames(upTo);
-      for (const frame of frames) {
-        concludeUpTo(frame.seq - 1);
-        for (const message of conversation.add(frame, frame.seq)) insert(message);
-        upTo = frame.seq;
-      }
-      const isDone = frames.length === 0;
+      const isDone = !visitNext(upTo, (frame, seq) => {
+        concludeUpTo(seq - 1);
+        for (const message of conversation.add(frame, seq)) insert(message);
+        upTo = seq;
+      });
       if (!isDone && performance.now() < deadline) continue;
       if (isDone) concludeUpTo(upTo);
       if (upTo > indexed || concluded > 0) update(conversation.facts(), upTo);
@@ -97,8 +102,6 @@ export function createIndexer(store: Store, session: number): Indexer {
     },
   };
 }
-
-type NumberedFrame = FrameWithReading & { seq: number };
 
 /** So long a rebuild may keep recorders waiting for the store; then it leaves them half as much time. */
 const SLICE_MS = 50;
