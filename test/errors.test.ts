@@ -107,7 +107,9 @@ const CASES: Record<ErrorCode, Record<string, () => unknown>> = {
       vi.resetModules();
       vi.doMock('better-sqlite3', () => ({ default: OldDatabase }));
       const { openStore: openOld } = await import('../src/store/file/open.ts');
+      // What was read meanwhile belongs to this case alone: other tests of this process read it anew.
       vi.doUnmock('better-sqlite3');
+      vi.resetModules();
       openOld(tempStore());
     },
   },
