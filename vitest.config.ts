@@ -27,12 +27,13 @@ const UNIT = [
 
 /**
  * Tests of what takes time, which would measure the load of others: that all that is older than 100 ms is stored, that
- * nothing waits for longer than it is said to, that nothing takes more memory than it is said to.
+ * nothing waits for longer than it is said to, that nothing takes more memory or disk than it is said to.
  */
 const ALONE = [
   'test/capture/http-flow.test.ts',
   'test/replay/long-recording.test.ts',
   'test/store/{http-kill,many}.test.ts',
+  'test/store/keep/upkeep.test.ts',
 ];
 
 /** Real processes on small machines: a deadline is for hangs, never a measure of speed. */
