@@ -1,7 +1,7 @@
 // Makes `dist` of `build`, which tsc has made of `src`: fewer files, so that every command starts sooner. All of its modules
 // are in one folder, so that `import.meta.url` means the same in each. yargs is taken in, because its thirty files take a
 // third of a short command's time; other packages stay packages.
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -16,7 +16,7 @@ const ENTRIES = {
   index: 'index.js',
   vitest: 'kit/vitest.js',
   worker: 'store/record/worker.js',
-  'schema-thread': 'inspect/check/schema-thread.js',
+  'schema-thread': 'inspect/schema/schema-thread.js',
 };
 const TYPES = ['index.d.ts', 'kit/vitest.d.ts'];
 
@@ -42,7 +42,7 @@ async function bundle() {
 }
 
 /**
- * yargs finds its translations in `dist`; formats no help for a command that runs without showing it; and measures plain
+ * yargs finds its texts in `dist`; formats no help for a command that runs without showing it; and measures plain
  * text without the tables of `string-width`, which take long to load.
  */
 const yargsInside = {
@@ -98,6 +98,7 @@ function copyTypes(file) {
 rmSync(DIST, { recursive: true, force: true });
 const folders = await bundle();
 writeFileSync(join(DIST, 'LICENSES.txt'), folders.map(licenceOf).join(`\n${'-'.repeat(80)}\n\n`));
-cpSync(join(ROOT, 'node_modules/yargs/locales'), join(DIST, 'locales'), { recursive: true });
+mkdirSync(join(DIST, 'locales'));
+copyFileSync(join(ROOT, 'node_modules/yargs/locales/en.json'), join(DIST, 'locales/en.json'));
 const copied = new Set();
 for (const file of TYPES) copyTypes(join(BUILD, file));

@@ -33,8 +33,9 @@ const MAY_IMPORT: Record<string, string> = {
   'inspect/filter': 'PROTOCOL STORE',
   'inspect/figures': 'PROTOCOL STORE inspect/filter',
   'inspect/view': 'PROTOCOL STORE inspect/filter inspect/figures',
-  'inspect/check': 'PROTOCOL STORE inspect/filter inspect/figures inspect/view',
-  inspect: 'PROTOCOL STORE inspect/filter inspect/figures inspect/view inspect/check',
+  'inspect/schema': '',
+  'inspect/check': 'PROTOCOL STORE inspect/filter inspect/figures inspect/view inspect/schema',
+  inspect: 'PROTOCOL STORE inspect/filter inspect/figures inspect/view inspect/schema inspect/check',
 
   'replay/http': 'PROTOCOL STORE talk',
   'replay/recording': 'PROTOCOL STORE talk replay/http',

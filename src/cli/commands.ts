@@ -45,6 +45,8 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<void>
   const commands = (await loadCommands(command)).map((one) => moduleOf(one, io));
   const parser = inShell(shell, () => yargs())
     .scriptName('tapedeck')
+    // All that we say is English, whatever the shell's locale is.
+    .locale('en')
     .usage('$0 <command>\n\nRecords the traffic between an MCP client and an MCP server, and shows it.')
     // `--no-edit` is an option like any other, and `--label a=b <url>` has one label.
     // Nor does an argument of a server's become a number: it may be 007.

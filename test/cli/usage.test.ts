@@ -107,3 +107,19 @@ test('the store is else in the platform’s data folder', async () => {
   if (process.platform === 'linux')
     expect(existsSync(join(home, 'data', 'tapedeck', 'recordings.db'))).toBe(true);
 });
+
+test('complaints and help are English, whatever the shell speaks', async () => {
+  const before = process.env['LC_ALL'];
+  process.env['LC_ALL'] = 'de_DE.UTF-8';
+  try {
+    const [wrong, help] = await Promise.all([
+      tapedeckInProcess(['list', '--nope']),
+      tapedeckInProcess(['list', '--help']),
+    ]);
+    expect(wrong.stderr).toContain('Unknown argument: nope');
+    expect(help.stdout.toString()).toMatch(/^Options:$/m);
+  } finally {
+    if (before === undefined) delete process.env['LC_ALL'];
+    else process.env['LC_ALL'] = before;
+  }
+});

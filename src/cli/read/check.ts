@@ -14,8 +14,8 @@ import {
   tally,
 } from '../../inspect/check/report.ts';
 import { type Finding, RULE_IDS, type RuleId, SEVERITIES, type Severity } from '../../inspect/check/rules.ts';
-import { createSchemas, type Schemas } from '../../inspect/check/schemas.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
+import { createSchemas, type Schemas } from '../../inspect/schema/schemas.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 import type { Source } from '../../sources/source.ts';
@@ -23,7 +23,7 @@ import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { VERSION } from '../../version.ts';
-import { type Command, type Io, pathOf } from '../io.ts';
+import { type Command, type Io, pathOf, say } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
 import { createProgress, withLineEnds, writeOutput, writeReport } from '../output.ts';
 import { RECORDING, withSources } from '../play/source.ts';
@@ -44,6 +44,10 @@ type CheckOptions = Omit<Options, 'filter'> & { filter: Filter | undefined };
 
 /** A report lists at most this many findings per rule and session. Its counts are complete. */
 const MAX_IN_FILE = 1000;
+
+const NO_SCHEMAS =
+  'the thread that checks JSON Schema did not start, so arguments, results and answers were not held to their schemas. ' +
+  'The machine may be too busy, or out of memory. Run the check again.';
 
 export const checkCommand: Command<Options> = {
   command: 'check [recordings..]',
@@ -84,6 +88,7 @@ export const checkCommand: Command<Options> = {
           `Expected the id of a rule after \`--skip\`, got \`${unknown}\`. See: tapedeck check --rules`,
         );
       })
+      .epilog('Exits with 0 if nothing was found, 1 if something was, 2 if not everything could be checked.')
       .example('$0 check', 'The newest session')
       .example('$0 check staging --severity error', 'A session by name, errors only')
       .example(
@@ -105,6 +110,10 @@ export const checkCommand: Command<Options> = {
     if (options.sarif !== undefined) writeReport(io, options.sarif, sarifText(checked, VERSION));
     if (options.junit !== undefined) writeReport(io, options.junit, junitOfChecks(checked, VERSION));
     if (checked.some(({ tallies }) => tallies.length > 0)) io.exitCode = 1;
+    if (schemas.hasFailed()) {
+      say(io, NO_SCHEMAS);
+      io.exitCode = 2;
+    }
   },
 };
 
@@ -140,7 +149,7 @@ async function printFindings(
   { json, sarif, junit }: CheckOptions,
 ): Promise<Tally[]> {
   let tallies: Tally[] = [];
-  if (json) await writeOutput(io, withLineEnds(jsonLines(session, findings, (all) => (tallies = all))));
+  if (json) await writeOutput(io, withLineEnds(jsonLines(session, name, findings, (all) => (tallies = all))));
   else {
     const isForFile = sarif !== undefined || junit !== undefined;
     tallies = tally(findings, isForFile ? MAX_IN_FILE : undefined);
@@ -183,13 +192,14 @@ function selectedFrames(
 /** Findings as they come; `done` gets the tallies at the end. */
 function* jsonLines(
   session: SessionRow,
+  name: string,
   findings: Iterable<Finding>,
   done: (tallies: Tally[]) => void,
 ): Generator<string> {
   const kept: Finding[] = [];
   const counts = new Map<RuleId, number>();
   for (const finding of findings) {
-    yield findingLine(session.id, finding);
+    yield findingLine(name, session.id, finding);
     const count = (counts.get(finding.rule) ?? 0) + 1;
     counts.set(finding.rule, count);
     if (count <= MAX_IN_FILE) kept.push(finding);

@@ -17,6 +17,7 @@ import { directionOf, type Frame } from '../../protocol/wire/frame.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { HttpExchangeRow } from '../../store/read/http.ts';
 import { type SessionRow, sessionDetails, stateOf } from '../../store/read/sessions.ts';
+import type { Schemas } from '../schema/schemas.ts';
 import { eachHappening } from '../view/timeline.ts';
 import { inspectCodes, inspectMeta } from './answers.ts';
 import {
@@ -34,7 +35,6 @@ import { inspectCapabilities, inspectMethods } from './methods.ts';
 import { inspectRounds, inspectSubscriptions, inspectTasks } from './modern.ts';
 import { inspectCancellation, inspectIds, inspectProgress } from './open-requests.ts';
 import { applies, type Finding, type Report, RULES } from './rules.ts';
-import type { Schemas } from './schemas.ts';
 import { inspectShapes } from './shapes.ts';
 import { inspectTools } from './tools.ts';
 

@@ -71,11 +71,12 @@ function summaryLine(tallies: readonly Tally[]): string {
   return counts.length === 0 ? 'Nothing found.' : counts.join(', ');
 }
 
-/** One finding of `check --json`. */
-export function findingLine(sessionId: string, finding: Finding): string {
+/** One finding of `check --json`. `recording`: what was checked, by the name it has in all reports. */
+export function findingLine(recording: string, sessionId: string, finding: Finding): string {
   const { severity, url } = RULES[finding.rule];
   const { rule, side, place, http, expected, seen } = finding;
   return JSON.stringify({
+    recording,
     session: sessionId,
     rule,
     severity,

@@ -2,6 +2,7 @@
 
 import { BoundedMap } from '../../protocol/bounded.ts';
 import { isObject, type JsonObject } from '../../protocol/json/read.ts';
+import type { Schemas } from '../schema/schemas.ts';
 import {
   type CheckedMessage,
   type Inspector,
@@ -11,7 +12,6 @@ import {
   shown,
 } from './checked-message.ts';
 import type { Report } from './rules.ts';
-import type { Schemas } from './schemas.ts';
 
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 

@@ -93,8 +93,9 @@ function* sseJson({ channel, payload, http }: StoredFrame): Generator<string> {
 }
 
 function cutJson({ http, truncated, isUnfinished }: StoredFrame): string {
-  if (http === null || !truncated) return '';
-  return isUnfinished ? ',"unfinished":true' : `,"truncated":true,"sha256":${JSON.stringify(http.sha256)}`;
+  if (!truncated) return '';
+  if (isUnfinished) return ',"unfinished":true';
+  return `,"truncated":true${http === null ? '' : `,"sha256":${JSON.stringify(http.sha256)}`}`;
 }
 
 /** One HTTP exchange of `show --json --http`. */

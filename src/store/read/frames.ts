@@ -60,18 +60,20 @@ export function* eachFrame(store: Store, session: SessionRow, only?: FrameSelect
   const rows = frameRows(store, session.number, only);
   const complete = prepareCompletion(store, session.number);
   const messages = createMessageCursor(store, session.number, only);
-  let lastSeq = 0;
   try {
-    for (const row of rows) {
-      lastSeq = row.seq;
-      yield { ...complete(row), messages: messages.take(row.seq) };
-    }
+    for (const row of rows) yield { ...complete(row), messages: messages.take(row.seq) };
   } finally {
     messages.close();
   }
-  for (const frame of unfinishedFrames(store, session.number, lastSeq)) {
+  for (const frame of unfinishedFrames(store, session.number, lastSeqOf(store, session.number))) {
     if (only === undefined || only.hasUnfinished(session, frame)) yield frame;
   }
+}
+
+/** Of all frames, whether they are selected or not. */
+function lastSeqOf(store: Store, session: number): number {
+  const last = store.prepare<[number], number | null>('SELECT max(seq) FROM frame WHERE session = ?').pluck();
+  return last.get(session) ?? 0;
 }
 
 function frameRows(store: Store, session: number, only?: FrameSelection): IterableIterator<FrameRow> {

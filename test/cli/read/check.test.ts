@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from 'sarif';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { RULE_IDS } from '../../../src/inspect/check/rules.ts';
 import { storeOnce } from '../../support/once.ts';
 import { ROOT, record, tapedeckInProcess, tempFolder } from '../../support/tapedeck.ts';
@@ -61,6 +61,7 @@ test('--json gives one finding a line', async () => {
       .map((line) => JSON.parse(line)),
   ).toEqual([
     {
+      recording: STDIO,
       session: expect.any(String),
       rule: 'tool-arguments',
       severity: 'warning',
@@ -73,6 +74,39 @@ test('--json gives one finding a line', async () => {
       url: 'https://modelcontextprotocol.io/specification/2026-07-28/server/tools',
     },
   ]);
+});
+
+test('--json names the recording of each finding, by its file or by the name of its session', async () => {
+  const db = await faulty();
+  const { text } = await check('faulty', STDIO, '--json', '--db', db);
+  const names = text.trimEnd().split('\n');
+  expect([...new Set(names.map((line) => JSON.parse(line).recording))]).toEqual(['faulty', STDIO]);
+});
+
+test('any number of recordings is checked without a word from Node', async () => {
+  const warnings: Error[] = [];
+  const heard = (warning: Error) => void warnings.push(warning);
+  process.on('warning', heard);
+  try {
+    expect((await check(...Array(12).fill(STDIO), '--severity', 'error')).stderr).toBe('');
+    // Node says it in the next turn.
+    await new Promise(setImmediate);
+  } finally {
+    process.off('warning', heard);
+  }
+  expect(warnings).toEqual([]);
+});
+
+test('a thread for schemas that does not start is told of, and nobody takes the check for a whole one', async () => {
+  const wait = vi.spyOn(Atomics, 'wait').mockReturnValue('timed-out');
+  try {
+    const { code, text, stderr } = await check(STDIO, '--severity', 'note');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^tapedeck: the thread that checks JSON Schema did not start/);
+    expect(text).not.toContain('tool-schema-unchecked');
+  } finally {
+    wait.mockRestore();
+  }
 });
 
 test('SARIF and JUnit hold the findings of all sessions that were checked', async () => {

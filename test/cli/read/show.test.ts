@@ -1,7 +1,18 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { widthOf } from '../../../src/inspect/view/text.ts';
 import { storeOnce } from '../../support/once.ts';
-import { BIN, fixture, record, start, tapedeckInProcess, tempStore, until } from '../../support/tapedeck.ts';
+import {
+  BIN,
+  fixture,
+  record,
+  start,
+  tapedeckInProcess,
+  tempFolder,
+  tempStore,
+  until,
+} from '../../support/tapedeck.ts';
 
 const HOSTILE =
   '\u001b[31mred\u001b]0;title\u0007 \u202Ereversed\u2066 \u200Bhidden 日本語 🏳️‍🌈 \u0085\u009b2J';
@@ -225,3 +236,42 @@ test.skipIf(process.platform !== 'linux')(
     expect(stderr).toMatch(/^tapedeck: The output cannot be written: ENOSPC[^\n]*\n$/);
   },
 );
+
+test('a line that was left unfinished has one number, whatever else is selected', async () => {
+  const [db, folder] = [tempStore(), tempFolder()];
+  const file = join(folder, 'cut.ndjson');
+  const header = {
+    tapedeck: 1,
+    session: {
+      basis: 'stdio-process',
+      transport: 'stdio',
+      target: 'a',
+      startedAt: '2026-11-21T05:02:34.937594Z',
+    },
+  };
+  const pings = [1, 2, 3].map(
+    (id) => `{"ms":1,"channel":"stdin","message":{"jsonrpc":"2.0","id":${id},"method":"ping"}}`,
+  );
+  writeFileSync(
+    file,
+    [JSON.stringify(header), ...pings, '{"channel":"stdin","unfinished":true,"text":"{ rest"}', ''].join(
+      '\n',
+    ),
+  );
+  await tapedeckInProcess(['import', file, '--db', db]);
+  const seqs = async (...filter: string[]) => {
+    const { stdout } = await tapedeckInProcess(['show', '--json', '--db', db, ...filter]);
+    const frames = stdout
+      .toString()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    return frames.map(({ seq, unfinished }) => [seq, unfinished === true]);
+  };
+  expect((await seqs()).at(-1)).toEqual([4, true]);
+  expect(await seqs('--filter', 'id=1 or rest')).toEqual([
+    [1, false],
+    [4, true],
+  ]);
+  expect(await seqs('--filter', 'rest')).toEqual([[4, true]]);
+});

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { createCheck } from '../../../src/inspect/check/check.ts';
 import type { CheckedSession } from '../../../src/inspect/check/checked-message.ts';
 import type { Finding } from '../../../src/inspect/check/rules.ts';
-import type { Schemas } from '../../../src/inspect/check/schemas.ts';
+import type { Schemas } from '../../../src/inspect/schema/schemas.ts';
 import type { Channel, Frame, FramePart, HttpMark } from '../../../src/protocol/wire/frame.ts';
 import { ROOT } from '../../support/tapedeck.ts';
 
 /** As tsc has made it, because its thread cannot run TypeScript. */
-export const { createSchemas }: typeof import('../../../src/inspect/check/schemas.ts') = await import(
-  join(ROOT, 'build/inspect/check/schemas.js')
+export const { createSchemas }: typeof import('../../../src/inspect/schema/schemas.ts') = await import(
+  join(ROOT, 'build/inspect/schema/schemas.js')
 );
 
 /** A frame, or the end of an HTTP exchange. */

@@ -4,14 +4,16 @@
  */
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
 
-/** `fine`: valid. `broken`: not valid, and why. `unchecked`: not known, and why. */
-export type Verdict = { kind: 'fine' } | { kind: 'broken' | 'unchecked'; why: string };
+/** `fine`: valid. `broken`: not valid, and why. `unchecked`: not known, and why. `unasked`: the thread did not start. */
+export type Verdict = { kind: 'fine' } | { kind: 'unasked' } | { kind: 'broken' | 'unchecked'; why: string };
 
 export type Schemas = {
   /** Whether a schema, as JSON, is one that can be used. Remote references are not followed. */
   compile(schema: string): Verdict;
   /** Whether a value fits a schema that compiled. */
   validate(schema: string, value: unknown): Verdict;
+  /** Whether something was left unchecked because the thread did not start. */
+  hasFailed(): boolean;
   close(): Promise<void>;
 };
 
@@ -39,11 +41,10 @@ export function createSchemas(maxMs = MAX_MS): Schemas {
   function ask(question: Question): Verdict {
     if (question.schema.length + (question.value?.length ?? 0) > MAX_CHARS)
       return { kind: 'unchecked', why: `more than ${MAX_CHARS / 1024 / 1024} MB` };
-    if (isDead) return { kind: 'unchecked', why: 'the thread that checks schemas did not start' };
-    thread ??= startThread(maxMs);
+    if (!isDead) thread ??= startThread(maxMs);
     if (thread === undefined) {
       isDead = true;
-      return ask(question);
+      return { kind: 'unasked' };
     }
     const verdict = thread.ask(question);
     if (verdict !== undefined) return verdict;
@@ -62,6 +63,7 @@ export function createSchemas(maxMs = MAX_MS): Schemas {
 
   function validate(schema: string, value: unknown): Verdict {
     const known = compile(schema);
+    if (known.kind === 'unasked') return known;
     if (known.kind !== 'fine') return { kind: 'unchecked', why: known.why };
     const verdict = ask({ schema, value: JSON.stringify(value) });
     // It will not be faster the next time.
@@ -72,6 +74,7 @@ export function createSchemas(maxMs = MAX_MS): Schemas {
   return {
     compile,
     validate,
+    hasFailed: () => isDead,
     async close() {
       await thread?.worker.terminate();
     },

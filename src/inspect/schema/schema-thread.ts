@@ -50,7 +50,9 @@ function compile(text: string): ValidateFunction | Verdict {
   } catch (error) {
     const { message } = error as Error;
     const isRemote = (error as { missingRef?: string }).missingRef !== undefined;
-    return { kind: isRemote ? 'unchecked' : 'broken', why: message };
+    // Nested too deeply for the validator, which says nothing about the schema.
+    const isDeep = error instanceof RangeError;
+    return { kind: isRemote || isDeep ? 'unchecked' : 'broken', why: message };
   }
 }
 
