@@ -8,10 +8,10 @@ import { warmest } from '../weather/warmest.js';
 
 const thisFile = fileURLToPath(import.meta.url);
 
-/** A deck, and a client that spawns the recorded server as it would the real one; both are closed after the test. */
+/** A deck, and a client that spawns the recorded server as it would the real one. After a failed test nothing is stored. */
 async function connect(t, recording, options) {
   const deck = await openRecording(recordingPath(thisFile, recording), options);
-  t.after(() => deck.close());
+  t.after(() => deck.discard());
   const client = new Client({ name: 'planner', version: '1.0.0' });
   await client.connect(new StdioClientTransport({ ...deck.command(), stderr: 'ignore' }));
   t.after(() => client.close());
@@ -25,6 +25,8 @@ test('the warmest of three cities is found', async (t) => {
   assert.equal(await warmest(client, ['Bern', 'Lagos', 'Oslo']), 'Lagos');
   deck.assertCalled('tools/call temperature', undefined, { times: 3 });
   deck.assertNoMisses();
+  await client.close();
+  await deck.close();
 });
 
 test('a city that was never asked for is a miss', async (t) => {

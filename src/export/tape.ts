@@ -55,6 +55,22 @@ export function tapeBehindFile(path: string, store: Store, start: SessionStart):
   };
 }
 
+/** Holds back all blocks until the end: then `tape` gets all of them, or none. */
+export function heldTape(tape: Tape): Tape {
+  const held: Block[] = [];
+  return {
+    add: (block) => void held.push(block),
+    async finish(at) {
+      for (const block of held.splice(0)) tape.add(block);
+      await tape.finish(at);
+    },
+    async discard() {
+      held.length = 0;
+      await tape.discard();
+    },
+  };
+}
+
 type NewSession = {
   add: (block: Block) => void;
   /** Null while there is none. */
@@ -103,6 +119,9 @@ export function tapeAsSession(store: Store, start: SessionStart, old: number | n
   };
 }
 
+/** It is made to be committed, so it gets the rights that new files have, and not those of a secret. */
+const FILE_RIGHTS = 0o666;
+
 /**
  * A new text recording. `replaces`: there is one already, which stays until the new one is whole. Otherwise the file grows
  * while it is recorded, and a file that somebody else has created meanwhile is left alone. `store` is temporary.
@@ -120,6 +139,7 @@ export function tapeAsFile(path: string, store: Store, start: SessionStart, repl
       settleBasis(store, stored.number);
       replaceFile(path, writeNdjson(store, findSession(store, stored.id), { onFrame() {} }), {
         as: isOwn ? 'replace' : 'new',
+        rights: FILE_RIGHTS,
       });
       isOwn = true;
     } catch (error) {

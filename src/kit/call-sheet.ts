@@ -12,6 +12,8 @@ export type CallSheet = {
   add(part: CallPart): void;
   /** A new file, in which the processes of one command line log their calls. */
   newFile(): string;
+  /** How many there are. */
+  files(): number;
   calls(): readonly Call[];
   misses(): readonly Miss[];
   /** The places of the recorded calls that have answered. */
@@ -53,6 +55,7 @@ export function createCallSheet(): CallSheet {
       files += 1;
       return join(folder, `calls-${files}.ndjson`);
     },
+    files: () => files,
     calls: () => known().map(callOf),
     misses: () => known().flatMap(missOf),
     played: () => known().flatMap(({ recorded }) => recorded ?? []),

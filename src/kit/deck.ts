@@ -206,6 +206,12 @@ export type Deck = {
    * recording cannot be stored.
    */
   close(): Promise<void>;
+  /**
+   * `close` for a test that has failed: nothing is stored, and the recording stays as it was before the deck was opened. Does
+   * nothing after `close`, so that it can stand where all tests pass by. Of a session in a store, it does not take back what
+   * processes by `command` have stored.
+   */
+  discard(): Promise<void>;
   /** `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 };

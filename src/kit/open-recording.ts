@@ -1,6 +1,6 @@
 /** Opens a recording for a test, and joins the parts of the kit to a deck. */
 
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
@@ -13,6 +13,7 @@ import { createMock } from '../replay/mock.ts';
 import type { Recording } from '../replay/recording/recording.ts';
 import { openPlayback, type Playback } from '../sources/playback.ts';
 import { isTextRecording, openRecordingSource } from '../sources/source.ts';
+import { replaceFile } from '../store/file/replace-file.ts';
 import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrder } from './assertions.ts';
 import { type CallSheet, createCallSheet } from './call-sheet.ts';
 import type { Deck, DeckOptions, FileUrl, RecordedCall } from './deck.ts';
@@ -56,6 +57,7 @@ async function openPlayed(settings: Settings): Promise<Playback> {
       server: asksServer ? upstream : null,
       timeoutMs: LIVE_TIMEOUT_MS,
       onCall() {},
+      isHeld: true,
     });
   } catch (error) {
     throw error instanceof TapedeckError && error.code === 'not-found' ? notRecorded(settings, error) : error;
@@ -83,17 +85,27 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
   const doors = createDoors(recording, () => createMock({ recording, matching, speed, events, live }));
   let closing: Promise<void> | null = null;
   let lastUnused: Deck['unused'] = [];
+  /** Puts back what processes may have changed. */
+  let restore = () => {};
 
   /** Once the recording is closed, it cannot be read any more. */
   function unused(): Deck['unused'] {
     return closing === null ? recorded.without(sheet.played()) : lastUnused;
   }
 
-  function close(): Promise<void> {
+  /** The first call counts. */
+  function end(finish: () => Promise<unknown>): Promise<void> {
     if (closing !== null) return closing;
     lastUnused = unused();
-    closing = closeAll(doors, sheet, playback);
+    closing = closeAll(doors, sheet, playback, finish);
     return closing;
+  }
+
+  const close = () => end(async () => playback.finish?.());
+
+  async function discard(): Promise<void> {
+    await playback.discard?.();
+    restore();
   }
 
   return {
@@ -102,6 +114,7 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
     listen: doors.listen,
     command() {
       doors.refuseIfClosed();
+      if (sheet.files() === 0 && playback.discard !== null) restore = restorerOf(settings.recording);
       return serverCommand(settings, plan.plays ? recording.session.id : null, sheet.newFile());
     },
     get calls() {
@@ -121,18 +134,35 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
     assertNoMisses: () => assertNoMisses(sheet.misses(), notices),
     assertAllUsed: (options) => assertAllUsed(unused(), options?.except ?? []),
     close,
+    discard: () => end(discard),
     [Symbol.asyncDispose]: close,
   };
 }
 
-async function closeAll(doors: Doors, sheet: CallSheet, playback: Playback): Promise<void> {
+async function closeAll(
+  doors: Doors,
+  sheet: CallSheet,
+  playback: Playback,
+  finish: () => Promise<unknown>,
+): Promise<void> {
   await doors.close();
   sheet.close();
   try {
-    await playback.finish?.();
+    await finish();
   } finally {
     playback.close();
   }
+}
+
+/** Processes by `command` write the recording themselves. Of sessions in a store nothing is taken back. */
+function restorerOf(recording: string): () => void {
+  if (!isTextRecording(recording)) return () => {};
+  const before = existsSync(recording) ? readFileSync(recording) : null;
+  return () => {
+    if (before === null) rmSync(recording, { force: true });
+    else if (!existsSync(recording) || !readFileSync(recording).equals(before))
+      replaceFile(recording, [before]);
+  };
 }
 
 type RecordedCalls = {

@@ -14,7 +14,7 @@ const MAX_NAME_BYTES = 200;
  *
  * `names` are those of its suites, from the outermost, and its own. Each stands in lower case, with one hyphen for every run
  * of characters that are neither letters nor digits; points separate them. A hash stands for a name without letters and
- * digits, and for everything beyond 200 bytes.
+ * digits, and for everything beyond 200 bytes. A name that Windows keeps for a device, such as `con`, ends in `_`.
  *
  * @param testFile The absolute path of the test file.
  */
@@ -25,13 +25,22 @@ export function recordingPath(testFile: string, ...names: readonly string[]): st
 /** The folder of all recordings of a test file. */
 export function recordingFolder(testFile: string): string {
   // With the extension, node:test would take the folder for a test.
-  return join(dirname(testFile), '__recordings__', basename(testFile, extname(testFile)));
+  const name = basename(testFile, extname(testFile));
+  return join(dirname(testFile), '__recordings__', forEverySystem(name));
 }
 
 /** The file name alone. */
 export function recordingName(names: readonly string[]): string {
-  const name = names.map((one) => slugOf(one) || hashOf(one)).join('.');
+  const name = forEverySystem(names.map((one) => slugOf(one) || hashOf(one)).join('.'));
   return (Buffer.byteLength(name) <= MAX_NAME_BYTES ? name : cut(name, names)) + EXTENSION;
+}
+
+/** Windows keeps these names for devices, whatever follows the first point; `¹` is one of its digits. */
+const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?=\.|$)/i;
+
+/** No slug has a `_`, so no other test gets the same name. At the end Windows drops points and spaces. */
+function forEverySystem(name: string): string {
+  return name.replace(DEVICE, '$&_').replace(/[. ]+$/, (end) => '_'.repeat(end.length));
 }
 
 function slugOf(name: string): string {

@@ -38,9 +38,8 @@ export const test: TestAPI<DeckFixtures> = vitestTest.extend<DeckFixtures>({
     try {
       await use(deck);
     } finally {
-      await deck.close();
+      await endWith(deck, task, failOnMiss);
     }
-    if (failOnMiss && task.result?.state !== 'skip') deck.assertNoMisses();
   },
   async orphans({ task }, use) {
     const folder = recordingFolder(task.file.filepath);
@@ -49,6 +48,22 @@ export const test: TestAPI<DeckFixtures> = vitestTest.extend<DeckFixtures>({
     await use(left.map((name) => join(folder, name)));
   },
 });
+
+/** Of a test that has failed, or is about to, nothing is stored: a half recording would fail every run after it. */
+async function endWith(deck: Deck, task: Test, failOnMiss: boolean): Promise<void> {
+  const state = task.result?.state;
+  const misses = failOnMiss && state !== 'skip' ? deck.misses.length + deck.notices.length : 0;
+  const isAsExpected = (state === 'pass') !== (task.fails === true);
+  if (isAsExpected && misses === 0) return deck.close();
+  const isMade =
+    deck.mode !== 'none' && deck.calls.some(({ frame, outcome }) => frame === null && outcome !== 'miss');
+  await deck.discard();
+  if (isMade)
+    process.stderr.write(
+      `tapedeck: ${quoted(task)} has failed, so what it recorded was not stored; its recording is as it was before the test.\n`,
+    );
+  if (misses > 0) deck.assertNoMisses();
+}
 
 type Test = Readonly<RunnerTestCase>;
 

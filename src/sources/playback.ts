@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
-import { tapeAsFile, tapeAsSession, tapeBehindFile, tapeBehindSession } from '../export/tape.ts';
+import { heldTape, tapeAsFile, tapeAsSession, tapeBehindFile, tapeBehindSession } from '../export/tape.ts';
 import { PLAIN_PROFILE, type RedactionProfile } from '../protocol/redact/profile.ts';
 import { commandLine } from '../protocol/text.ts';
 import type { BlockForm } from '../replay/live/episode.ts';
@@ -47,6 +47,8 @@ type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' |
   mode: Mode;
   /** The live server for modes that ask one. Without it nothing is asked, whatever the mode. */
   server: LiveTarget | null;
+  /** Nothing is stored before `finish`, so that `discard` leaves everything as it was. */
+  isHeld?: boolean;
 };
 
 /** A recording that is being played, added to, or made. */
@@ -56,6 +58,8 @@ export type Playback = {
   live: Live | undefined;
   /** Null where no server can be asked. */
   finish: (() => Promise<LiveRecorderEnd>) | null;
+  /** In place of `finish`: what was held is not stored. Null where no server can be asked. */
+  discard: (() => Promise<void>) | null;
   close(): void;
 };
 
@@ -72,19 +76,22 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
   else if (source !== null) refuseOpen(source.session);
   const opened =
     source !== null && plan.plays ? openToAdd(options, source) : openToRecord(options, server, source);
-  const { recording, tape, form, close } = opened;
+  const { recording, form, close } = opened;
+  const tape = redacting(options.isHeld ? heldTape(opened.tape) : opened.tape, opened);
   const deck = createLiveRecorder({
     ...{ tape, form, timeoutMs, now, keepsFailures, onCall },
     played: plan.plays ? recording : null,
     connect: server.connect,
     replaces: source !== null && !plan.plays,
   });
-  return { recording, plan, live: deck.live, finish: deck.finish, close };
+  return { recording, plan, ...deck, close };
 }
 
 function playAlone({ store, session, keyStores, close }: Source, plan: ModePlan): Playback {
-  return { recording: readRecording(store, session, keyStores), plan, live: undefined, finish: null, close };
+  return { recording: readRecording(store, session, keyStores), plan, ...NOTHING_LIVE, close };
 }
+
+const NOTHING_LIVE = { live: undefined, finish: null, discard: null };
 
 /** Null where the recording does not exist and may be made. */
 async function openIfThere({ recording, openSource }: PlaybackOptions): Promise<Source | null> {
@@ -106,7 +113,15 @@ function refuseOpen(session: SessionRow): void {
   );
 }
 
-type RecordingTarget = { recording: Recording; tape: Tape; form: BlockForm; close: () => void };
+/** How a live server's answers are redacted. `profile`: null stores secrets. `keyStore` has the key of placeholders. */
+type TapeRedaction = { profile: RedactionProfile | null; keyStore: Store };
+
+type RecordingTarget = TapeRedaction & {
+  recording: Recording;
+  tape: Tape;
+  form: BlockForm;
+  close: () => void;
+};
 
 function openToAdd(
   { recording: path, db }: PlaybackOptions,
@@ -122,11 +137,11 @@ function openToAdd(
     const { basis, transport } = session as Pick<SessionStart, 'basis' | 'transport'>;
     const start = { ...startOf(null, store), basis, transport, target: session.target };
     const tape = tapeBehindFile(path, store, start);
-    return { recording, form, close, tape: redacting(tape, redaction, keyStores[0] ?? store) };
+    return { recording, form, close, tape, profile: redaction, keyStore: keyStores[0] ?? store };
   }
   const writable = openStore(storePath(db));
   const tape = tapeBehindSession(writable, session.number);
-  return { recording, form, tape: redacting(tape, redaction, writable), close: closing(writable, close) };
+  return { recording, form, tape, profile: redaction, keyStore: writable, close: closing(writable, close) };
 }
 
 function openToRecord(
@@ -143,12 +158,13 @@ function openToRecord(
   if (isTextRecording(path)) {
     const start = { ...startOf(target, passing), name: old?.session.name ?? null };
     const tape = tapeAsFile(path, passing, start, old !== null);
-    return { recording, form, close, tape: redacting(tape, PLAIN_PROFILE, passing) };
+    return { recording, form, close, tape, profile: PLAIN_PROFILE, keyStore: passing };
   }
   const store = openStore(storePath(db));
   const start = { ...startOf(target, store), name: path };
   const tape = tapeAsSession(store, start, old?.session.number ?? null);
-  return { recording, form, tape: redacting(tape, PLAIN_PROFILE, store), close: closing(store, close) };
+  const keyed = { profile: PLAIN_PROFILE, keyStore: store };
+  return { recording, form, tape, ...keyed, close: closing(store, close) };
 }
 
 function closing(store: Store, close: () => void): () => void {
@@ -189,11 +205,8 @@ function startOf(target: LiveTarget | null, store: Store): SessionStart {
   return redactStart(start, row);
 }
 
-/**
- * Redacts a live server's answers before they are stored, as `record` does. `profile`: that of the recording; with null,
- * secrets are stored. `keyStore` holds the key for placeholders.
- */
-function redacting(tape: Tape, profile: RedactionProfile | null, keyStore: Store): Tape {
+/** Redacts a live server's answers before they are stored, as `record` does. */
+function redacting(tape: Tape, { profile, keyStore }: TapeRedaction): Tape {
   if (profile === null) return tape;
   const { redactor, open } = createStoreRedactor(profile);
   open(keyStore);

@@ -1,13 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Deck, type DeckOptions, openRecording } from '../../src/index.ts';
 import { connect, EVERYTHING_STDIO, echo, openDeck } from '../support/kit.ts';
 import { EVERYTHING, startEverything } from '../support/servers.ts';
 import { tempFolder, tempStore } from '../support/tapedeck.ts';
+import { WAYS } from '../support/ways.ts';
 
 const UPSTREAM = { command: process.execPath, args: [EVERYTHING, 'stdio'] };
 const NOWHERE = { command: 'tapedeck-test-no-such-command' };
@@ -20,12 +19,6 @@ afterEach(() => {
   vi.unstubAllEnvs();
   vi.useRealTimers();
 });
-
-const WAYS: Record<string, (deck: Deck) => Promise<Transport>> = {
-  'the transport': async (deck) => deck.transport(),
-  'a URL': async (deck) => new StreamableHTTPClientTransport(new URL((await deck.listen()).url)) as Transport,
-  'a command line': async (deck) => new StdioClientTransport({ ...deck.command(), stderr: 'ignore' }),
-};
 
 const newFile = () => join(tempFolder(), 'made', 'on the way', 'new.ndjson');
 const said = (text: string) => ({ content: [{ type: 'text', text: `Echo: ${text}` }] });

@@ -26,10 +26,24 @@ test('any name gives one file name that every file system takes', () => {
       const last = basename(file);
       expect(last).toMatch(/^[^/\\:*?"<>|\p{Cc}\p{Cs}]+\.ndjson$/u);
       expect(last).not.toMatch(/^\./);
+      expect(last).not.toMatch(/^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])\./i);
       expect(Buffer.byteLength(last)).toBeLessThan(255);
       expect(recordingPath('/p/a.test.ts', ...names)).toBe(file);
     }),
   );
+});
+
+test('a name that Windows keeps for a device gets another one, and no other test has that', () => {
+  for (const name of ['CON', 'prn', 'Aux!', '(nul)', 'com1', 'LPT9', 'com¹']) {
+    for (const names of [[name], [name, 'inner']]) {
+      const file = basename(recordingPath('/p/a.test.ts', ...names));
+      expect(file).toMatch(/^[a-z]+[19¹]?_\./);
+    }
+  }
+  expect(basename(recordingPath('/p/a.test.ts', 'console'))).toBe('console.ndjson');
+  expect(basename(recordingPath('/p/a.test.ts', 'a', 'con'))).toBe('a.con.ndjson');
+  expect(recordingPath('/p/CON.test.ts', 'a')).toBe('/p/__recordings__/CON_.test/a.ndjson');
+  expect(recordingPath('/p/a. .ts', 'a')).toBe('/p/__recordings__/a__/a.ndjson');
 });
 
 test('long names that begin alike stay apart', () => {

@@ -1,9 +1,9 @@
-import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { recordingPath } from '../../src/index.ts';
 import { EVERYTHING_STDIO } from '../support/kit.ts';
-import { ROOT, start, tempFolder } from '../support/tapedeck.ts';
+import { fixture, ROOT, start, tempFolder } from '../support/tapedeck.ts';
 
 type Report = {
   testResults: { assertionResults: { fullName: string; status: string; failureMessages: string[] }[] }[];
@@ -37,13 +37,18 @@ async function run(
   const args = [vitest, 'run', '--root', folder, '--reporter', 'json'];
   const { code, stdout, stderr } = await start(process.execPath, args, {
     cwd: folder,
-    env: { NO_COLOR: '1' },
+    env: { NO_COLOR: '1', CI: '', TAPEDECK_MODE: '' },
   }).ended;
   if (stdout.length === 0) throw new Error(stderr);
   const { testResults } = JSON.parse(stdout.toString()) as Report;
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+  const recordings = join(folder, '__recordings__/a.test');
   return {
     code,
+    stderr,
+    files: Object.fromEntries(
+      readdirSync(recordings).map((name) => [name, readFileSync(join(recordings, name), 'utf8')]),
+    ),
     results: Object.fromEntries(
       tests.map(({ fullName, status, failureMessages }) => [
         fullName,
@@ -150,4 +155,46 @@ test('what goes wrong is told by the test that it concerns', async () => {
     'is retried': 'passed',
     'leaves its client open, in the middle of a call': 'passed',
   });
+});
+
+test('what a failing test recorded is not stored, so a retry and the next run record anew', async () => {
+  const upstream = JSON.stringify({ command: process.execPath, args: [fixture('echo.js')] });
+  const source = `
+    import { readFileSync } from 'node:fs';
+    const say = async (deck, text) => {
+      const client = new Client({ name: 'inner', version: '1.0.0' });
+      await client.connect(deck.transport());
+      return (await client.callTool({ name: 'echo', arguments: { text } })).content[0].text;
+    };
+    test.override({ deckOptions: { upstream: ${upstream}, mode: 'once' } });
+    test('is retried', { retry: 1 }, async ({ deck, task }) => {
+      expect(await say(deck, 'try ' + task.result.retryCount)).toBe('try 1');
+    });
+    test('fails', async ({ deck }) => { await say(deck, 'half'); throw new Error('for some reason'); });
+    test.fails('is to fail', async ({ deck }) => { expect(await say(deck, 'as meant')).toBe('other'); });
+    test('is skipped amid', async ({ deck, skip }) => { await say(deck, 'half'); skip(); });
+    describe('anew', () => {
+      test.override({ deckOptions: { upstream: ${upstream}, mode: 'all' } });
+      test('keeps the old', async ({ deck }) => { await say(deck, 'half'); expect(1).toBe(2); });
+    });
+  `;
+  const { results, files, stderr } = await run({ 'a.test.js': source }, [
+    ['a.test.js', 'anew', 'keeps the old'],
+  ]);
+  expect(Object.entries(results).map(([name, result]) => [name, result.split('\n')[0]])).toEqual([
+    ['is retried', 'passed'],
+    ['fails', 'failed'],
+    ['is to fail', 'passed'],
+    ['is skipped amid', 'skipped'],
+    ['anew keeps the old', 'failed'],
+  ]);
+  expect(Object.keys(files).toSorted()).toEqual([
+    'anew.keeps-the-old.ndjson',
+    'is-retried.ndjson',
+    'is-to-fail.ndjson',
+  ]);
+  expect(files['is-retried.ndjson']).toContain('try 1');
+  expect(files['is-retried.ndjson']).not.toContain('try 0');
+  expect(files['anew.keeps-the-old.ndjson']).toBe(readFileSync(EVERYTHING_STDIO, 'utf8'));
+  expect(stderr).toContain('"fails" has failed, so what it recorded was not stored');
 });

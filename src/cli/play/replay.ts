@@ -351,7 +351,8 @@ async function openJoined(io: Io, argv: ModeOptions): Promise<Playback> {
     const recording = joinRecordings(
       sources.map(({ store, session, keyStores }) => readRecording(store, session, keyStores)),
     );
-    return { recording, plan: planMode('none', true), live: undefined, finish: null, close };
+    const plan = planMode('none', true);
+    return { recording, plan, live: undefined, finish: null, discard: null, close };
   } catch (error) {
     close();
     throw error;

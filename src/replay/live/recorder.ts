@@ -45,12 +45,16 @@ type LiveRecorder = {
    * the server has ended even then.
    */
   finish(): Promise<LiveRecorderEnd>;
+  /** Ends the server, and stores nothing of what the tape still holds. Settles when both are done. */
+  discard(): Promise<void>;
 };
 
 export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
   const { played, connect, tape, replaces, timeoutMs, now, onCall } = options;
   let trouble: { error: unknown } | null = null;
   let [added, withheld, failed] = [0, 0, 0];
+  /** When the last message that was added passed. */
+  let lastAt = 0;
   const onEpisode = createKeeper({
     form: options.form,
     isWhole: played === null,
@@ -58,6 +62,7 @@ export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
     add(block) {
       try {
         tape.add(block);
+        lastAt = block.frames.at(-1)?.at ?? lastAt;
       } catch (error) {
         trouble ??= { error };
         throw error;
@@ -77,7 +82,7 @@ export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
     const closed = live.close();
     try {
       const isLeft = replaces && (failed > 0 || added === 0);
-      await (isLeft ? tape.discard() : tape.finish(now()));
+      await (isLeft ? tape.discard() : tape.finish(Math.max(now(), lastAt)));
       if (trouble !== null) throw trouble.error;
       return { added, withheld, failed, isLeft, hasServer: failed === 0 || live.hasHeard() };
     } finally {
@@ -85,7 +90,16 @@ export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
     }
   }
 
-  return { live, finish };
+  async function discard(): Promise<void> {
+    const closed = live.close();
+    try {
+      await tape.discard();
+    } finally {
+      await closed;
+    }
+  }
+
+  return { live, finish, discard };
 }
 
 /**
@@ -107,6 +121,7 @@ type KeeperOptions = {
 
 function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptions) {
   let hasKept = false;
+  let lastAt = 0;
 
   return (episode: Episode): void => {
     const isAside = episode.topic === null;
@@ -121,12 +136,24 @@ function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptio
   /** Trouble with storing does not disturb the traffic. */
   function tryAdd(episode: Episode): string | null {
     try {
-      add(blockOf(episode, form));
+      const later = behind(lastAt, episode);
+      add(blockOf(later, form));
+      lastAt = later.messages.at(-1)?.at ?? lastAt;
       return null;
     } catch (error) {
       return `it cannot be stored: ${(error as Error).message}`;
     }
   }
+}
+
+/**
+ * Calls that were open at one time stand one behind the other in the recording, and time never runs back in it: so the later
+ * one is moved behind the earlier, with its own distances.
+ */
+function behind(at: number, episode: Episode): Episode {
+  const late = at - (episode.messages[0]?.at ?? at);
+  if (late <= 0) return episode;
+  return { ...episode, messages: episode.messages.map((one) => ({ ...one, at: one.at + late })) };
 }
 
 /**

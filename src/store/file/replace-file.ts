@@ -31,7 +31,11 @@ export type Replacement = {
   confirm?: () => boolean;
   /** `new`: fails with EEXIST where there is a file. */
   as?: 'new' | 'replace';
+  /** Of a new file, before the umask; without it the file is for its owner alone. */
+  rights?: number;
 };
+
+const OWNER_ONLY = 0o600;
 
 const PIECE_CHARS = 64 * 1024;
 
@@ -42,12 +46,12 @@ const PIECE_CHARS = 64 * 1024;
 export function writeWhole(
   target: string,
   pieces: Pieces,
-  { part, mode, owner, confirm = () => true, as = 'replace' }: Replacement,
+  { part, mode, owner, confirm = () => true, as = 'replace', rights = OWNER_ONLY }: Replacement,
 ): boolean {
   rmSync(part, { force: true });
   try {
-    // Nobody else may read it, even before it has the mode of the file that it replaces.
-    const file = openSync(part, 'wx', 0o600);
+    // Nobody else may read it before it has the mode of the file that it replaces.
+    const file = openSync(part, 'wx', mode === undefined ? rights : OWNER_ONLY);
     try {
       writePieces(file, pieces);
       if (owner !== undefined) setOwner(file, owner);
@@ -92,13 +96,13 @@ function writePieces(file: number, pieces: Pieces): void {
 
 /**
  * A file is replaced once the new one is whole, keeps its permissions, and is readable only by its owner unless it was
- * there before. Of a symbolic link, what it leads to is replaced; a pipe or a device is written to. Returns false
+ * there before or `rights` say otherwise. Of a symbolic link, what it leads to is replaced; a pipe or a device is written to. Returns false
  * where `confirm` said no. Throws `TapedeckError` `io` where it cannot be done.
  */
 export function replaceFile(
   path: string,
   pieces: Pieces,
-  options: Pick<Replacement, 'as' | 'confirm'> = {},
+  options: Pick<Replacement, 'as' | 'confirm' | 'rights'> = {},
 ): boolean {
   try {
     const target = targetOf(path);

@@ -1,0 +1,98 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type Deck, type DeckOptions, openRecording, type RecordMode } from '../../src/index.ts';
+import { connect } from '../support/kit.ts';
+import { fixture, tempFolder, tempStore } from '../support/tapedeck.ts';
+import { WAYS } from '../support/ways.ts';
+
+const upstream = { command: process.execPath, args: [fixture('echo.js')] };
+
+beforeEach(() => {
+  vi.stubEnv('CI', '');
+  vi.stubEnv('TAPEDECK_MODE', '');
+});
+afterEach(() => vi.unstubAllEnvs());
+
+type Way = (typeof WAYS)[keyof typeof WAYS];
+
+/** Calls the echo server by a deck that is open still. */
+async function say(
+  file: string,
+  words: readonly string[],
+  options: DeckOptions,
+  way: Way = WAYS['the transport'],
+) {
+  const deck = await openRecording(file, { upstream, ...options });
+  const client = await connect(await way(deck));
+  await Promise.all(words.map((text) => client.callTool({ name: 'echo', arguments: { text } })));
+  await client.close();
+  return deck;
+}
+
+const texts = (deck: Deck) => deck.unused.flatMap(({ target, params }) => (target ? [params] : []));
+
+for (const [name, way] of Object.entries(WAYS)) {
+  test(`by ${name}, what a discarded deck recorded is not stored, and the old recording stays`, async () => {
+    const file = join(tempFolder(), 'a.ndjson');
+    await (await say(file, ['half'], {}, way)).discard();
+    expect(existsSync(file)).toBe(false);
+
+    await (await say(file, ['old'], {}, way)).close();
+    const before = readFileSync(file, 'utf8');
+    for (const mode of ['all', 'new_episodes'] as const) {
+      const deck = await say(file, ['new'], { mode }, way);
+      await deck.discard();
+      await deck.close();
+      expect(readFileSync(file, 'utf8'), mode).toBe(before);
+    }
+    // What is closed is closed.
+    const closed = await say(file, ['more'], { mode: 'new_episodes' }, way);
+    await closed.close();
+    await closed.discard();
+    expect(readFileSync(file, 'utf8').startsWith(before)).toBe(true);
+    expect(readFileSync(file, 'utf8')).toContain('more');
+  });
+}
+
+test('a session of the store stays as it was, too', async () => {
+  const db = tempStore();
+  const replayed = async () => {
+    const deck = await openRecording('it', { db });
+    await deck.close();
+    return texts(deck);
+  };
+  const change = async (mode: RecordMode, word: string) => say('it', [word], { db, mode });
+  await (await change('once', 'lost')).discard();
+  await expect(replayed()).rejects.toThrow(/no session/i);
+  await (await change('once', 'kept')).close();
+  const before = await replayed();
+  await (await change('all', 'lost')).discard();
+  await (await change('new_episodes', 'lost')).discard();
+  expect(await replayed()).toEqual(before);
+});
+
+test('a deck that is never closed has stored nothing', async () => {
+  const file = join(tempFolder(), 'a.ndjson');
+  const deck = await say(file, ['word'], {});
+  expect(existsSync(file)).toBe(false);
+  await deck.close();
+  expect(existsSync(file)).toBe(true);
+});
+
+test('a new recording has the rights of any new file, for it is made to be committed', async () => {
+  const folder = tempFolder();
+  const file = join(folder, 'a.ndjson');
+  await (await say(file, ['word'], {})).close();
+  writeFileSync(join(folder, 'any'), '');
+  expect(statSync(file).mode).toBe(statSync(join(folder, 'any')).mode);
+});
+
+test('time never runs back in the recording of calls that were open at one time', async () => {
+  const file = join(tempFolder(), 'a.ndjson');
+  const words = Array.from({ length: 20 }, (_, i) => `word ${i}`);
+  await (await say(file, words, {})).close();
+  const lines = readFileSync(file, 'utf8').trim().split('\n').slice(1);
+  const times = lines.map((line) => JSON.parse(line).ms as number);
+  expect(times.filter((ms) => ms < 0)).toEqual([]);
+});
