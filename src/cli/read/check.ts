@@ -2,17 +2,6 @@ import { createReadStream } from 'node:fs';
 import { TapedeckError } from '../../errors.ts';
 import { frameLines } from '../../export/text/lines.ts';
 import { checkSession, isWhole } from '../../inspect/check/check.ts';
-import {
-  findingLine,
-  isAtLeast,
-  junitOfChecks,
-  reportLines,
-  ruleLines,
-  type SessionReport,
-  sarifText,
-  type Tally,
-  tally,
-} from '../../inspect/check/report.ts';
 import { type Finding, RULE_IDS, type RuleId, SEVERITIES, type Severity } from '../../inspect/check/rules.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import { createSchemas, type Schemas } from '../../inspect/schema/schemas.ts';
@@ -27,6 +16,17 @@ import { type Command, type Io, pathOf, say } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
 import { createProgress, withLineEnds, writeOutput, writeReport } from '../output.ts';
 import { RECORDING, withSources } from '../play/source.ts';
+import {
+  findingLine,
+  isAtLeast,
+  junitOfChecks,
+  reportLines,
+  ruleLines,
+  type SessionReport,
+  sarifText,
+  type Tally,
+  tally,
+} from './check-report.ts';
 
 type Options = {
   recordings: string[];

@@ -28,7 +28,10 @@ import {
   type Inspector,
   MAX_REMEMBERED,
 } from './checked-message.ts';
+import { inspectContent } from './content.ts';
+import { inspectElicitation } from './elicitation.ts';
 import { inspectEnvelope } from './envelope.ts';
+import { inspectCursors, inspectLogLevel, inspectPrompts, inspectUpdates } from './given.ts';
 import { inspectEndpoint, inspectHttp } from './http.ts';
 import { inspectLifecycle } from './lifecycle.ts';
 import { inspectCapabilities, inspectMethods } from './methods.ts';
@@ -47,8 +50,10 @@ export type Check = {
   end(): Finding[];
 };
 
-/** Larger payloads are not looked into: their envelopes are checked, their values are not. */
+/** Larger and deeper payloads are not looked into: their envelopes are checked, their values are not. */
 const MAX_VALUE_BYTES = 16 * 1024 * 1024;
+
+const MAX_DEPTH = 500;
 
 export function createCheck(session: CheckedSession, schemas: Schemas): Check {
   const conversation = createConversation();
@@ -69,6 +74,12 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
     inspectCodes(report),
     inspectMeta(report),
     inspectTools(report, schemas),
+    inspectContent(report),
+    inspectElicitation(report, schemas),
+    inspectPrompts(report),
+    inspectCursors(report),
+    inspectLogLevel(report, session),
+    inspectUpdates(report, session),
     inspectHttp(report, session),
     inspectEndpoint(report, session),
     inspectRounds(report),
@@ -92,8 +103,9 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
       return take();
     },
     httpExchange(httpExchange, how) {
-      if (how !== null) conversation.close(httpExchange.number, how);
-      for (const inspector of inspectors) inspector.httpExchange?.(httpExchange);
+      const closed = how === null ? [] : conversation.close(httpExchange.number, how);
+      const places = closed.map(({ place }) => place);
+      for (const inspector of inspectors) inspector.httpExchange?.(httpExchange, places);
       return take();
     },
     end() {
@@ -170,12 +182,33 @@ function createReader(conversation: Conversation): { read(frame: Frame, seq: num
 
 function valuesOf(frame: Frame): unknown {
   const json = jsonOf(frame);
-  if (json.length > MAX_VALUE_BYTES || frame.truncated) return null;
+  if (json.length > MAX_VALUE_BYTES || frame.truncated || isDeep(json)) return null;
   try {
     return JSON.parse(withoutByteOrderMark(json.toString('utf8')));
   } catch {
     return null;
   }
+}
+
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+
+/** Whether brackets of one kind or another stand within one another more than `MAX_DEPTH` times. */
+function isDeep(json: Uint8Array): boolean {
+  let depth = 0;
+  let isText = false;
+  for (let i = 0; i < json.length && json.length > 2 * MAX_DEPTH; i += 1) {
+    const byte = json[i] ?? 0;
+    if (isText) {
+      if (byte === BACKSLASH) i += 1;
+      else if (byte === QUOTE) isText = false;
+    } else if (byte === QUOTE) isText = true;
+    // `{` and `[`, `}` and `]` differ in one bit.
+    else if ((byte | 0x20) === 0x7b) {
+      depth += 1;
+      if (depth > MAX_DEPTH) return true;
+    } else if ((byte | 0x20) === 0x7d) depth -= 1;
+  }
+  return false;
 }
 
 /** Checks a stored session. */

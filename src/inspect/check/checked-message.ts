@@ -71,8 +71,8 @@ export type Inspector = {
   /** Before its messages. */
   frame?(frame: CheckedFrame): void;
   message?(seen: CheckedMessage): void;
-  /** An HTTP exchange, when it ended; after all its messages. */
-  httpExchange?(httpExchange: CheckedHttpExchange): void;
+  /** An HTTP exchange, when it ended; after all its messages. `closed`: the requests that this concludes without an answer. */
+  httpExchange?(httpExchange: CheckedHttpExchange, closed: readonly Place[]): void;
   end?(): void;
 };
 

@@ -1,7 +1,14 @@
 /** The form of each message: its envelope, encoding and framing. JSON-RPC 2.0, sections 4 to 6; specification, basic. */
+import { BoundedMap } from '../../protocol/bounded.ts';
 import { isObject } from '../../protocol/json/read.ts';
 import { type InvalidReason, problemText, type Remark } from '../../protocol/message/message.ts';
-import { type CheckedMessage, type Inspector, shown } from './checked-message.ts';
+import {
+  type CheckedHttpExchange,
+  type CheckedMessage,
+  type Inspector,
+  MAX_REMEMBERED,
+  shown,
+} from './checked-message.ts';
 import type { Report, RuleId } from './rules.ts';
 
 const OF_REASON: Partial<Record<InvalidReason, RuleId>> = {
@@ -53,6 +60,9 @@ const EXPECTED: Partial<Record<RuleId, string>> = {
 };
 
 export function inspectEnvelope(report: Report): Inspector {
+  /** By number of the HTTP exchange: a message of another content type, of which only the status says whether it is wrong. */
+  const ofOtherType = new BoundedMap<string, CheckedMessage>(MAX_REMEMBERED);
+
   function message(seen: CheckedMessage): void {
     const { message, side } = seen;
     if (message.kind === 'invalid') {
@@ -65,7 +75,8 @@ export function inspectEnvelope(report: Report): Inspector {
     }
     for (const remark of message.remarks) {
       const rule = OF_REMARK[remark];
-      if (rule !== undefined) report(rule, side, seen, EXPECTED[rule] ?? '', faultOf(seen, remark));
+      if (remark === 'wrong-type' && seen.channel === 'response') ofOtherType.set(String(seen.http), seen);
+      else if (rule !== undefined) report(rule, side, seen, EXPECTED[rule] ?? '', faultOf(seen, remark));
     }
     batch(seen);
     if (message.kind === 'result' && seen.value !== null && !isObject(seen.value['result']))
@@ -87,7 +98,16 @@ export function inspectEnvelope(report: Report): Inspector {
       report('batch-initialize', seen.side, seen, '`initialize` by itself', '`initialize` in a batch');
   }
 
-  return { message };
+  /** A server that has no stream to give refuses a GET as it likes (basic/transports); a DELETE likewise. */
+  function httpExchange({ number, method, status }: CheckedHttpExchange): void {
+    const seen = ofOtherType.get(String(number));
+    ofOtherType.delete(String(number));
+    const isRefusal = method !== 'POST' && status !== null && status >= 400;
+    if (seen !== undefined && !isRefusal)
+      report('content-type', seen.side, seen, EXPECTED['content-type'] ?? '', faultOf(seen, 'wrong-type'));
+  }
+
+  return { message, httpExchange };
 }
 
 const KNOWN = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);

@@ -50,7 +50,7 @@ export function inspectLifecycle(
       initialize(seen);
       return;
     }
-    if (method === 'notifications/initialized') stage = 'done';
+    if (method === 'notifications/initialized') initialized(seen);
     else if (seen.message.details.subscription === null && isConversation) order(seen, method);
     if (method === 'notifications/cancelled') cancelled(seen);
   }
@@ -61,6 +61,18 @@ export function inspectLifecycle(
     stage = 'asked';
     requested = seen.message.details.protocolVersion;
     version(seen, requested);
+  }
+
+  function initialized(seen: CheckedMessage): void {
+    if (stage === 'asked' && isConversation)
+      report(
+        'initialized-early',
+        'client',
+        seen,
+        'the answer to `initialize` first',
+        'a client that did not wait for it',
+      );
+    stage = 'done';
   }
 
   function answer(seen: CheckedMessage): void {

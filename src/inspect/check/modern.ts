@@ -10,6 +10,7 @@ import {
   resultOf,
   shown,
 } from './checked-message.ts';
+import { isUnder } from './given.ts';
 import type { Report } from './rules.ts';
 
 const METHODS = new Set(['tools/call', 'prompts/get', 'resources/read']);
@@ -122,8 +123,9 @@ export function inspectSubscriptions(report: Report): Inspector {
       report('subscription-type', 'server', seen, `\`${name}\` to be asked for`, method);
     const uris = filter['resourceSubscriptions'];
     const uri = seen.params?.['uri'];
-    if (method === 'notifications/resources/updated' && !(Array.isArray(uris) && uris.length > 0))
-      report('subscription-type', 'server', seen, '`resourceSubscriptions` to be asked for', shown(uri));
+    const isWanted = typeof uri === 'string' && Array.isArray(uris) && isUnder(uri, uris);
+    if (method === 'notifications/resources/updated' && !isWanted)
+      report('subscription-type', 'server', seen, '`resourceSubscriptions` that ask for it', shown(uri));
   }
 
   return { message };

@@ -6,6 +6,7 @@
 import { BoundedMap } from '../../protocol/bounded.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import {
+  type CheckedHttpExchange,
   type CheckedMessage,
   type CheckedSession,
   type Inspector,
@@ -113,7 +114,12 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
     return method !== 'subscriptions/listen' && (side === 'client' || place.seq < lastOfClient);
   }
 
-  return { message, end };
+  /** Its client took it back, or its status refused it: nobody owes an answer. */
+  function httpExchange(_: CheckedHttpExchange, closed: readonly Place[]): void {
+    for (const place of closed) close(place);
+  }
+
+  return { message, httpExchange, end };
 }
 
 function placeKey({ seq, n }: Place): string {
@@ -186,7 +192,11 @@ export function inspectProgress(report: Report): Inspector {
     if (token?.owner === owner) token.isEnded = true;
   }
 
-  return { message };
+  function httpExchange(_: CheckedHttpExchange, closed: readonly Place[]): void {
+    for (const { seq, n } of closed) endToken(`${seq}.${n}`);
+  }
+
+  return { message, httpExchange };
 }
 
 function tokenText({ params }: CheckedMessage): string {

@@ -116,6 +116,8 @@ export const BASE_RULES = {
   'initialize-twice': mcp('error', LIFECYCLE, 'A session is initialized once.', LEGACY),
   'initialized-missing': mcp('error', LIFECYCLE,
     'After the answer to `initialize` the client sends `notifications/initialized`.', LEGACY),
+  'initialized-early': mcp('error', LIFECYCLE,
+    '`notifications/initialized` comes after the answer to `initialize`.', LEGACY),
   'before-answer': mcp('warning', LIFECYCLE,
     'Before `initialize` is answered the client asks for nothing but `ping`.', LEGACY),
   'before-initialized': mcp('warning', LIFECYCLE,
@@ -179,7 +181,7 @@ export const BASE_RULES = {
   'status-error': mcp('error', STREAMABLE, 'An error that has a status of its own comes with it.', MODERN),
 };
 
-/** The rules of capabilities, progress, cancellation, tools, rounds, subscriptions and tasks. */
+/** The rules of capabilities, progress, cancellation, tools, content, forms, prompts, lists, logs, updates, rounds, subscriptions and tasks. */
 
 const CAPABILITIES = '2025-11-25/basic/lifecycle#capability-negotiation';
 
@@ -188,6 +190,8 @@ const PROGRESS = '2025-11-25/basic/utilities/progress';
 const CANCELLATION = '2025-11-25/basic/utilities/cancellation';
 
 const TOOLS = '2026-07-28/server/tools';
+
+const ELICITATION = '2026-07-28/client/elicitation';
 
 const ROUNDS = '2026-07-28/basic/patterns/mrtr';
 
@@ -225,6 +229,30 @@ export const FEATURE_RULES = {
   'tool-twice': mcp('warning', TOOLS, 'The name of a tool is unique on its server.'),
   'tool-name': mcp('warning', TOOLS,
     'The name of a tool has 1 to 128 characters of A-Z, a-z, 0-9, `_`, `-`, `.`.', { since: '2025-11-25' }),
+
+  // Content
+  'content-block': mcp('error', SCHEMA,
+    'A content block has a type that its revision knows, and what belongs to that type.'),
+  'content-data': mcp('error', SCHEMA, 'Images and audio come in base64, with their `mimeType`.'),
+  'resource-contents': mcp('error', '2026-07-28/server/resources',
+    'The contents of a resource are `text`, or a `blob` in base64.'),
+
+  // Forms
+  'elicitation-schema': mcp('error', ELICITATION,
+    'A form is a flat object of strings, numbers, booleans and choices.', { since: '2025-06-18' }),
+  'elicitation-content': mcp('warning', ELICITATION,
+    'Content that a user has accepted fits the form.', { since: '2025-06-18' }),
+
+  // What was given before
+  'prompt-argument': mcp('warning', '2026-07-28/server/prompts',
+    'A client gives a prompt the arguments that it requires.'),
+  'completion-size': mcp('error', '2026-07-28/server/utilities/completion', 'A completion has at most 100 values.'),
+  'cursor-unknown': mcp('error', '2026-07-28/server/utilities/pagination',
+    'A cursor is one that the server gave for this list.'),
+  'log-below': mcp('warning', '2025-11-25/server/utilities/logging',
+    'A server sends no logs below the level that the client has set.', LEGACY),
+  'update-unasked': mcp('warning', '2025-11-25/server/resources',
+    'A server tells of updates of the resources that the client has subscribed to.', LEGACY),
 
   // Several rounds
   'round-method': mcp('error', ROUNDS,

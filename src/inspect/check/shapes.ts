@@ -56,6 +56,7 @@ export function inspectShapes(report: Report): Inspector {
     const shape = RESULTS.get(method);
     if (isWhole && shape !== undefined) members('result-shape', seen, `${method} result`, shape, result);
     if (isWhole && method === 'roots/list') roots(seen, result['roots']);
+    if (isWhole && method === 'completion/complete') completion(seen, result['completion']);
     const own = Object.keys(result).filter((name) => name !== '_meta');
     if (EMPTY_RESULTS.has(method) && own.length > 0)
       report('empty-result', seen.side, seen, 'no members', own.map((name) => `\`${name}\``).join(', '));
@@ -74,6 +75,12 @@ export function inspectShapes(report: Report): Inspector {
         '`uri` of a root: one that begins with file://',
         shown(odd['uri']),
       );
+  }
+
+  function completion(seen: CheckedMessage, value: unknown): void {
+    const values = isObject(value) && Array.isArray(value['values']) ? value['values'] : [];
+    if (values.length > MAX_COMPLETIONS)
+      report('completion-size', seen.side, seen, `at most ${MAX_COMPLETIONS} values`, `${values.length}`);
   }
 
   function resultType(seen: CheckedMessage, { resultType: type }: JsonObject): void {
@@ -244,6 +251,9 @@ const INNER: Readonly<Record<string, readonly (readonly [member: string, shape: 
   'sampling/createMessage params': [['messages', { role: 'string', content: 'any' }]],
 };
 
+/** Specification, server/utilities/completion. */
+const MAX_COMPLETIONS = 100;
+
 /** Methods whose result has no members of its own. */
 const EMPTY_RESULTS: ReadonlySet<string> = new Set([
   'ping',
@@ -252,8 +262,8 @@ const EMPTY_RESULTS: ReadonlySet<string> = new Set([
   'resources/unsubscribe',
 ]);
 
-/** RFC 5424, as server/utilities/logging lists them. */
-const LOG_LEVELS: ReadonlySet<unknown> = new Set([
+/** RFC 5424, as server/utilities/logging lists them: the least severe first. */
+export const LOG_LEVELS: ReadonlySet<unknown> = new Set([
   'debug',
   'info',
   'notice',

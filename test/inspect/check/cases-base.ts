@@ -29,6 +29,7 @@ const legacyStream = (...blocks: string[]): Script => ({
   steps: blocks.map((text) => ({ channel: 'sse', text, afterMs: 1, exchange: 1, part: 'block' })),
   facts: { transport: 'http', basis: 'sse-endpoint' },
 });
+const form = { message: 'x', requestedSchema: { type: 'object', properties: {} } };
 const ENDPOINT = 'event: endpoint\ndata: /messages?sessionId=1\n\n';
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 const ping = (id: unknown) => ask(id, 'ping');
@@ -149,6 +150,10 @@ export const BASE_CASES: Record<keyof typeof BASE_RULES, Case> = {
     breaks: steps(hello().slice(0, 2), client(ask(1, 'tools/list')), server(give(1, { tools: [] }))),
     keeps: steps(hello(), client(ask(1, 'tools/list')), server(give(1, { tools: [] }))),
   },
+  'initialized-early': {
+    breaks: steps(hello()[0] ?? [], hello()[2] ?? [], hello()[1] ?? []),
+    keeps: fine,
+  },
   'before-answer': {
     breaks: steps(
       hello().slice(0, 1),
@@ -222,12 +227,12 @@ export const BASE_CASES: Record<keyof typeof BASE_RULES, Case> = {
   'method-revision': {
     breaks: steps(
       hello('2025-03-26', { elicitation: {} }),
-      server(ask(1, 'elicitation/create', { message: 'x' })),
+      server(ask(1, 'elicitation/create', form)),
       client(give(1, { action: 'decline' })),
     ),
     keeps: steps(
       hello('2025-06-18', { elicitation: {} }),
-      server(ask(1, 'elicitation/create', { message: 'x' })),
+      server(ask(1, 'elicitation/create', form)),
       client(give(1, { action: 'decline' })),
     ),
   },

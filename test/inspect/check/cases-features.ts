@@ -30,8 +30,12 @@ const modernCall = (
 ) => call(id, { _meta: modern(clientCan), ...params });
 const required = (id: unknown, more: object) => server(give(id, { resultType: 'input_required', ...more }));
 const complete = (id: unknown) => server(give(id, { resultType: 'complete', ...text }));
+const form = (properties: object) => ({
+  message: '?',
+  requestedSchema: { type: 'object', properties, required: Object.keys(properties) },
+});
 const question = {
-  inputRequests: { q: { method: 'elicitation/create', params: { message: '?' } } },
+  inputRequests: { q: { method: 'elicitation/create', params: form({}) } },
   requestState: 's',
 };
 const reply = { inputResponses: { q: { action: 'accept' } }, requestState: 's' };
@@ -42,6 +46,54 @@ const pushed = (method: string, params: object = {}, id: unknown = 1) =>
   server(note(method, { ...params, _meta: { [LISTEN_ID]: id } }));
 const acknowledged = pushed('notifications/subscriptions/acknowledged', { notifications: {} });
 const toolsChanged = 'notifications/tools/list_changed';
+
+/** The same with another id. */
+function renumbered(step: Script['steps'][number], id: number): Script['steps'][number] {
+  return 'text' in step ? { ...step, text: String(step.text).replace('"q"', `"q${id}"`) } : step;
+}
+
+const answered = (method: string, params: object, result: object): Script['steps'] => [
+  client(ask('q', method, params)),
+  server(give('q', result)),
+];
+const gave = (...content: unknown[]) => answered('tools/call', { name: 'add' }, { content });
+const png = { type: 'image', data: 'iVBORw0=', mimeType: 'image/png' };
+const contents = (one: object) =>
+  answered('resources/read', { uri: 'a:b' }, { contents: [{ uri: 'a:b', ...one }] });
+const completed = (count: number) =>
+  answered(
+    'completion/complete',
+    { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: 'a', value: '' } },
+    { completion: { values: Array(count).fill('v') } },
+  );
+
+const canElicit = hello('2025-11-25', { elicitation: {} });
+const filled = (properties: object, content: object) => [
+  server(ask('f', 'elicitation/create', form(properties))),
+  client(give('f', { action: 'accept', content })),
+];
+
+const prompt = { name: 'p', arguments: [{ name: 'a', required: true }, { name: 'b' }] };
+const prompted = (args: object) =>
+  [
+    answered('prompts/list', {}, { prompts: [prompt] }),
+    answered('prompts/get', { name: 'p', arguments: args }, { messages: [] }),
+  ]
+    .flat()
+    .map((step, i) => renumbered(step, i >> 1));
+const pages = (cursor: string) =>
+  [
+    answered('tools/list', {}, { tools: [], nextCursor: 'two' }),
+    answered('tools/list', { cursor }, { tools: [] }),
+  ]
+    .flat()
+    .map((step, i) => renumbered(step, i >> 1));
+const logged = (set: string, level: string) =>
+  [
+    answered('logging/setLevel', { level: set }, {}),
+    server(note('notifications/message', { level, data: 1 })),
+  ].flat();
+const updated = (uri: string) => server(note('notifications/resources/updated', { uri }));
 
 const task = (status: string) => ({ taskId: 't', status });
 const began = [client(call(1, { task: {} })), server(give(1, { task: task('working') }))];
@@ -194,6 +246,66 @@ export const FEATURE_CASES: Record<keyof typeof FEATURE_RULES, Case> = {
   'tool-name': {
     breaks: steps(hello(), list(1, { ...add, name: 'add numbers' })),
     keeps: steps(hello(), list(1, { ...add, name: 'math.add_numbers-2' })),
+  },
+
+  'content-block': {
+    breaks: steps(hello(), gave({ type: 'video', url: 'x' })),
+    keeps: steps(
+      hello(),
+      gave(
+        { type: 'text', text: '' },
+        png,
+        { type: 'resource_link', uri: 'a:b', name: 'b' },
+        { type: 'resource', resource: { uri: 'a:b', text: '' } },
+      ),
+    ),
+  },
+  'content-data': {
+    breaks: steps(hello(), gave({ ...png, data: 'data:image/png;base64,iVBORw0=' })),
+    keeps: steps(hello(), gave(png, { ...png, type: 'audio', data: '' })),
+  },
+  'resource-contents': {
+    breaks: steps(hello(), contents({ mimeType: 'text/plain' })),
+    keeps: steps(hello(), contents({ text: '' })),
+  },
+
+  'elicitation-schema': {
+    breaks: steps(canElicit, filled({ a: { type: 'object', properties: {} } }, { a: {} })),
+    keeps: steps(
+      canElicit,
+      filled(
+        {
+          a: { type: 'string', oneOf: [{ const: 'x', title: 'X' }] },
+          b: { type: 'array', items: { enum: ['y'] } },
+        },
+        { a: 'x', b: ['y'] },
+      ),
+    ),
+  },
+  'elicitation-content': {
+    breaks: steps(canElicit, filled({ a: { type: 'number' } }, { a: 'one' })),
+    keeps: steps(canElicit, filled({ a: { type: 'number' } }, { a: 1 })),
+  },
+
+  'prompt-argument': {
+    breaks: steps(hello(), prompted({ b: 'x' })),
+    keeps: steps(hello(), prompted({ a: '' })),
+  },
+  'completion-size': {
+    breaks: steps(hello('2025-11-25', {}, { completions: {} }), completed(101)),
+    keeps: steps(hello('2025-11-25', {}, { completions: {} }), completed(100)),
+  },
+  'cursor-unknown': {
+    breaks: steps(hello(), pages('three')),
+    keeps: steps(hello(), pages('two')),
+  },
+  'log-below': {
+    breaks: steps(hello(), logged('warning', 'info')),
+    keeps: steps(hello(), logged('warning', 'warning')),
+  },
+  'update-unasked': {
+    breaks: steps(hello(), answered('resources/subscribe', { uri: 'a:b' }, {}), updated('a:c')),
+    keeps: steps(hello(), answered('resources/subscribe', { uri: 'a:b' }, {}), updated('a:b/part')),
   },
 
   'round-method': {

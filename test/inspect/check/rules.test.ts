@@ -7,13 +7,16 @@ import {
   ask,
   client,
   createSchemas,
+  fail,
   findingsOf,
   give,
   HTTP,
   hello,
+  helloHttp,
   modern,
   note,
   post,
+  type Script,
   server,
 } from './session.ts';
 
@@ -129,6 +132,127 @@ test('values of any depth and size are no trouble', () => {
   const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"d":${deep}}}}`;
   const large = give(1, { content: [{ type: 'text', text: '\u001b[2J\u202e'.repeat(1_000_000) }] });
   expect(findingsOf({ steps: [...hello(), client(text), server(large)] }, schemas)).toEqual([]);
+});
+
+test('nesting of a million levels is no trouble, wherever it stands', () => {
+  const deep = (open: string, close: string) => `${open.repeat(1_000_000)}1${close.repeat(1_000_000)}`;
+  for (const value of [deep('[', ']'), deep('{"a":', '}')]) {
+    const said = [
+      client(
+        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"d":${value}}}}`,
+      ),
+      server(`{"jsonrpc":"2.0","id":1,"result":{"content":${value}}}`),
+      client(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":${value}}`),
+      server(`{"jsonrpc":"2.0","id":2,"result":${value}}`),
+      client(`{"jsonrpc":"2.0","id":${value},"method":"ping"}`),
+      server(`{"jsonrpc":"2.0","method":${value},"params":{"_meta":${value}}}`),
+      server(`{"jsonrpc":${value},"id":3,"error":${value}}`),
+    ];
+    expect(() => findingsOf({ steps: [...hello(), ...said] }, schemas)).not.toThrow();
+  }
+});
+
+test('values of some hundred levels are looked into still', () => {
+  const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+  const rulesAt = (levels: number) => {
+    const said = server(
+      `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"loud","data":${deep(levels)}}}`,
+    );
+    return findingsOf({ steps: [...hello(), said] }, schemas).map(({ rule }) => rule);
+  };
+  expect(rulesAt(400)).toEqual(['log-level']);
+  expect(rulesAt(600)).toEqual([]);
+});
+
+test('a call that its client takes back by closing the stream is nobody’s to answer, nor is a refused one', () => {
+  const asked = ask(1, 'tools/call', { name: 'a', _meta: { ...modern(), progressToken: 't' } });
+  const request = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'a' };
+  const rulesOf = (options: object) =>
+    findingsOf(
+      { steps: post(1, asked, [], { request, isStream: true, ...options }), facts: HTTP },
+      schemas,
+    ).map(({ rule }) => rule);
+  expect(rulesOf({ how: null })).toEqual(['unanswered']);
+  expect(rulesOf({ how: 'left' })).toEqual([]);
+  expect(rulesOf({ status: 401 })).toEqual([]);
+});
+
+test('a server refuses a GET with any content type, but no POST', () => {
+  const refused = (method: string): Script['steps'] => [
+    {
+      ...{
+        channel: 'response',
+        text: JSON.stringify({ ...fail(0, -32000), id: null }),
+        afterMs: 1,
+        exchange: 3,
+      },
+      marks: ['wrong-type'],
+    },
+    { end: 3, method, status: 405, request: {}, response: {}, bytes: 9, how: 'refused' },
+  ];
+  const rulesOf = (method: string) =>
+    findingsOf({ steps: [...helloHttp(), ...refused(method)], facts: HTTP }, schemas).map(({ rule }) => rule);
+  expect(rulesOf('GET')).toEqual([]);
+  expect(rulesOf('DELETE')).toEqual([]);
+  expect(rulesOf('POST')).toEqual(['content-type']);
+});
+
+const picture = { type: 'image', data: 'AAAA', mimeType: 'image/png' };
+
+test.each([
+  ['a text without text', { type: 'text' }, 'content-block'],
+  ['a resource without contents', { type: 'resource', resource: { uri: 'a:b' } }, 'resource-contents'],
+  ['an image without a type', { type: 'image', data: 'AAAA' }, 'content-data'],
+  ['base64 without its padding', { ...picture, data: 'AAA' }, 'content-data'],
+  ['base64 for URLs', { ...picture, data: 'AA-_' }, 'content-data'],
+  ['base64 in which a secret was redacted', { ...picture, data: 'AA[redacted:jwt:0123abcd]=' }, null],
+  [
+    'a block of another revision',
+    { type: 'audio', data: '', mimeType: 'audio/wav' },
+    'content-block',
+    '2024-11-05',
+  ],
+  ['a block of a sampled message', { type: 'tool_use', id: '1', name: 'a', input: {} }, 'content-block'],
+])('content is judged block by block: %s', (_, block, rule, version = '2025-11-25') => {
+  const call = [client(ask(1, 'tools/call', { name: 'a' })), server(give(1, { content: [picture, block] }))];
+  const rules = findingsOf({ steps: [...hello(version), ...call] }, schemas).map((found) => found.rule);
+  // The picture itself is of all revisions.
+  expect(rules).toEqual(rule === null ? [] : [rule]);
+});
+
+test('a form of the 2026-07-28 era is judged where it is asked for, and where it is filled in', () => {
+  const call = (id: number, more: object = {}) =>
+    client(ask(id, 'tools/call', { name: 'a', _meta: modern({ elicitation: {} }), ...more }));
+  const form = {
+    method: 'elicitation/create',
+    params: { message: '?', requestedSchema: { type: 'object', properties: { n: { type: 'number' } } } },
+  };
+  const nested = {
+    method: 'elicitation/create',
+    params: { message: '?', requestedSchema: { type: 'object', properties: { n: { $ref: '#' } } } },
+  };
+  const steps = [
+    call(1),
+    server(give(1, { resultType: 'input_required', inputRequests: { good: form, bad: nested } })),
+    call(2, {
+      inputResponses: { good: { action: 'accept', content: { n: 'x' } }, bad: { action: 'decline' } },
+    }),
+    server(give(2, { resultType: 'complete', content: [] })),
+  ];
+  expect(findingsOf({ steps }, schemas).map(({ rule, side }) => [rule, side])).toEqual([
+    ['elicitation-schema', 'server'],
+    ['elicitation-content', 'client'],
+  ]);
+});
+
+test('what was given before a recording began is not judged', () => {
+  const steps = [
+    client(ask(1, 'tools/list', { cursor: 'old' })),
+    server(give(1, { tools: [] })),
+    server(note('notifications/resources/updated', { uri: 'a:b' })),
+    server(note('notifications/message', { level: 'debug', data: 1 })),
+  ];
+  expect(findingsOf({ steps, facts: HTTP }, schemas)).toEqual([]);
 });
 
 test('a rule of some revisions says nothing about another one', () => {

@@ -4,6 +4,7 @@ import { createCheck } from '../../../src/inspect/check/check.ts';
 import type { CheckedSession } from '../../../src/inspect/check/checked-message.ts';
 import type { Finding } from '../../../src/inspect/check/rules.ts';
 import type { Schemas } from '../../../src/inspect/schema/schemas.ts';
+import type { HttpClosing } from '../../../src/protocol/message/correlate.ts';
 import type { Channel, Frame, FramePart, HttpMark } from '../../../src/protocol/wire/frame.ts';
 import { ROOT } from '../../support/tapedeck.ts';
 
@@ -29,6 +30,7 @@ export type Step =
       request: Record<string, string>;
       response: Record<string, string>;
       bytes: number;
+      how: HttpClosing | null;
     };
 
 export type Script = { steps: Step[]; facts?: Partial<CheckedSession> };
@@ -105,6 +107,7 @@ export function post(
     request = {},
     response = {},
     isStream = false,
+    how = status >= 400 ? 'refused' : null,
     bytes = answers.length * 10,
   }: PostOptions = {},
 ): Step[] {
@@ -118,7 +121,7 @@ export function post(
   return [
     asked,
     ...given,
-    { end: exchange, method: 'POST', status, request: { accept, ...request }, response, bytes },
+    { end: exchange, method: 'POST', status, request: { accept, ...request }, response, bytes, how },
   ];
 }
 
@@ -127,6 +130,7 @@ type PostOptions = {
   request?: Record<string, string>;
   response?: Record<string, string>;
   isStream?: boolean;
+  how?: HttpClosing | null;
   bytes?: number;
 };
 
@@ -158,7 +162,7 @@ export function findingsOf({ steps, facts }: Script, schemas: Schemas): Finding[
   const findings: Finding[] = [];
   for (const one of steps) {
     if ('end' in one) {
-      findings.push(...check.httpExchange(exchangeOf(one), one.status >= 400 ? 'refused' : null));
+      findings.push(...check.httpExchange(exchangeOf(one), one.how));
       continue;
     }
     at += one.afterMs * 1000;

@@ -2,10 +2,17 @@
 
 import { sep } from 'node:path';
 import type { Log, PhysicalLocation, Result } from 'sarif';
+import {
+  type Finding,
+  RULE_IDS,
+  RULES,
+  type RuleId,
+  SEVERITIES,
+  type Severity,
+} from '../../inspect/check/rules.ts';
+import { type JunitCase, type JunitSuite, junitText } from '../../inspect/view/junit.ts';
+import { clip, type TerminalStyle } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
-import { type JunitCase, type JunitSuite, junitText } from '../view/junit.ts';
-import { clip, type TerminalStyle } from '../view/text.ts';
-import { type Finding, RULE_IDS, RULES, type RuleId, SEVERITIES, type Severity } from './rules.ts';
 
 const MAX_PLACES = 5;
 
