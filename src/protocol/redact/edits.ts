@@ -1,10 +1,27 @@
-/** Replacements in a text: where they stand, and what stands there instead. */
+/** Replacements in a text: where they stand, what stands there instead, and what a search for them has at hand. */
+
+import type { SignFinder } from './signs.ts';
 
 /** Bytes `start` up to, not including, `end` become `text`, which is ASCII. `rule` says why. */
 export type Redaction = { start: number; end: number; text: string; rule: string };
 
 /** Makes the replacement that puts a placeholder of the rule in the place of a secret. */
 export type MakeRedaction = (rule: string, start: number, end: number, secret: string) => Redaction;
+
+/** The rules that are on, as a search of a text needs them. */
+export type TextSearch = {
+  signs: SignFinder;
+  /** Looks at everything, with signs or without. */
+  isThorough: boolean;
+  /** Too deep for another text inside this one. */
+  isDeepest: boolean;
+  isOn(rule: string): boolean;
+  isOAuth(name: string): boolean;
+  edit: MakeRedaction;
+  customEdits(bytes: Buffer): Redaction[];
+  /** The edits of a text that stands inside another one. */
+  inside(bytes: Buffer): Redaction[];
+};
 
 /** Keeps, of replacements that overlap, the one that begins first, and of these the longest. */
 export function withoutOverlaps(edits: readonly Redaction[]): Redaction[] {

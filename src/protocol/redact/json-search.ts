@@ -5,10 +5,16 @@
 
 import { followInto, type PathProgress } from '../json/path.ts';
 import { skipKey, skipScalar, skipSpace, skipValue, stringText, typeAt } from '../json/read.ts';
-import { addEdits, MAX_UNESCAPED_BYTES, movedBy, type Redaction, unescapeString } from './edits.ts';
+import {
+  addEdits,
+  MAX_UNESCAPED_BYTES,
+  movedBy,
+  type Redaction,
+  type TextSearch,
+  unescapeString,
+} from './edits.ts';
 import { isPlaceholder, isSecretValue, schemeLength, secretName } from './names.ts';
 import type { Sign } from './signs.ts';
-import type { TextSearch } from './text-search.ts';
 
 export type JsonSearch = TextSearch & {
   hasCustom: boolean;

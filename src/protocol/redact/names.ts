@@ -7,7 +7,7 @@
  * `password`: whatever its value is. `secret`: a value that looks like one word. `token`: one that also looks random,
  * because many tokens are positions in a list.
  */
-type SecretName = 'password' | 'secret' | 'token';
+export type SecretName = 'password' | 'secret' | 'token';
 
 const PASSWORD = /(?:password|passwd|passphrase|pwd|passcode)$/;
 

@@ -16,14 +16,33 @@ export type ShapeRule = {
   mayFollow?: (bytes: Uint8Array, from: number) => boolean;
 };
 
-/** Where a token begins: not in the middle of a word. The `n` of an escaped line end is no part of one, nor is `%2F`. */
-const START = String.raw`(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]|%[0-9A-Fa-f]{2}))`;
+/**
+ * Where a token begins: not inside a run of token characters. The `n` of an escaped line end is no part of one, nor is
+ * `%2F`. So one run is tried once, however often the beginning of a token stands in it: hostile text costs no more than
+ * its length.
+ */
+const START = String.raw`(?:(?<![\w-])|(?<=\\[nrtbf]|%[0-9A-Fa-f]{2}))`;
+
+/** No documented token is longer; base64 of a file is. */
+const MOST = 1024;
 
 const ALNUM = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 function token(id: string, what: string, anchors: readonly string[], source: string): ShapeRule {
   return { id, what, anchors, pattern: new RegExp(`${START}(?:${source})`, 'dg') };
 }
+
+/**
+ * A whole run of characters, `least` to `most` of them. A longer run is no token: it may be an image or an archive in base64,
+ * in which these literals turn up by chance.
+ */
+function run(characters: string, least: number, most = MOST): string {
+  return `[${characters}]{${least},${most}}(?![${characters}])`;
+}
+
+const WORD = String.raw`\w-`;
+
+const ALPHANUMERIC = 'A-Za-z0-9';
 
 /** The literals that `start` and one of the characters make. */
 function followed(start: string, characters: string): string[] {
@@ -60,65 +79,71 @@ export const SHAPE_RULES: readonly ShapeRule[] = [
     'github-token',
     'GitHub tokens',
     ['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_', 'github_pat_'],
-    String.raw`gh[pousr]_[A-Za-z0-9]{20,}(?:[_.-][\w-]+)*|github_pat_\w{20,}`,
+    String.raw`gh[pousr]_(?=[A-Za-z0-9]{20})${run(WORD, 20)}(?:\.[\w-]{1,4096}){0,2}|github_pat_${run(WORD, 20)}`,
   ),
   token(
     'gitlab-token',
     'GitLab tokens',
     ['glpat-', 'gldt-', 'glrt-', 'glcbt-', 'glptt-', 'glft-', 'glsoat-', 'glagent-', 'gloas-', 'glimt-'],
-    String.raw`gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas|imt)-[\w.-]{20,}`,
+    `gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas|imt)-${run(String.raw`\w.-`, 20, 512)}`,
   ),
   token(
     'slack-token',
     'Slack tokens',
     ['xoxa-', 'xoxb-', 'xoxc-', 'xoxd-', 'xoxe-', 'xoxe.', 'xoxo-', 'xoxp-', 'xoxr-', 'xoxs-', 'xapp-'],
-    String.raw`xox[a-es]-[\w%+/-]{10,}|xox[opr]-[\w-]{10,}|xoxe\.xox[bp]-[\w-]{10,}|xapp-[\w-]{10,}`,
+    `xox[a-es]-${run(String.raw`\w%+/-`, 10)}|(?:xox[opr]|xoxe\\.xox[bp]|xapp)-${run(WORD, 10)}`,
   ),
   {
     id: 'webhook-url',
     what: 'URLs of Slack and Discord webhooks, which are secrets themselves',
     anchors: ['hooks.slack.com', '/api/webhooks/'],
     pattern:
-      /hooks\.slack\.com\/(?:services|workflows|triggers)\/([\w/+-]{20,})|\/api\/webhooks\/\d+\/([\w-]{20,})/dg,
+      /hooks\.slack\.com\/(?:services|workflows|triggers)\/([\w/+-]{20,256})(?![\w/+-])|\/api\/webhooks\/\d{1,20}\/([\w-]{20,256})(?![\w-])/dg,
   },
-  token('anthropic-key', 'Anthropic API keys', ['sk-ant-'], String.raw`sk-ant-[\w-]{16,}`),
+  token('anthropic-key', 'Anthropic API keys', ['sk-ant-'], `sk-ant-[a-z]{2,8}[0-9]{2}-${run(WORD, 16)}`),
   token(
     'openai-key',
     'OpenAI API keys, and such of other providers that begin with sk-',
     followed('sk-', ALNUM),
-    String.raw`sk-(?!ant-)(?=[\w-]*[0-9])[\w-]{20,}`,
+    [
+      `sk-(?:proj|svcacct|admin|service|None)-${run(WORD, 20)}`,
+      'sk-or-v1-[a-f0-9]{64}(?![A-Za-z0-9])',
+      'sk-lf-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}(?![A-Za-z0-9])',
+      // One piece, unlike the words of a style's or an article's name: sk-hynix-unveils-2025.
+      String.raw`sk-(?=[A-Za-z]{0,64}[0-9])[A-Za-z0-9]{20,128}(?![\w-])`,
+    ].join('|'),
   ),
   token(
     'ai-key',
     'keys of Groq, xAI, Perplexity, Replicate, Tavily, Hugging Face, Cerebras',
     ['gsk_', 'xai-', 'pplx-', ...followed('r8_', ALNUM), 'tvly-', ...followed('hf_', ALNUM), 'csk-'],
-    String.raw`(?:gsk_|pplx-|r8_|hf_|csk-)[A-Za-z0-9]{30,}|xai-[A-Za-z0-9]{40,}|tvly-[\w-]{20,}`,
+    `(?:gsk_|pplx-|r8_|hf_|csk-)${run(ALPHANUMERIC, 30)}|xai-${run(ALPHANUMERIC, 40)}|tvly-${run(WORD, 20)}`,
   ),
   token(
     'google-key',
     'Google API keys, OAuth tokens and client secrets',
     ['AIza', 'ya29.', 'GOCSPX-', '1//0'],
-    String.raw`AIza[\w-]{35}|ya29\.[\w.-]{20,}|GOCSPX-[\w-]{20,}|1//0[\w-]{30,}`,
+    `AIza${run(WORD, 35, 35)}|ya29\\.${run(String.raw`\w.-`, 20, 2048)}|GOCSPX-${run(WORD, 20)}|1//0${run(WORD, 30)}`,
   ),
   token(
     'stripe-key',
     'Stripe secret keys and webhook secrets',
     ['sk_live_', 'sk_test_', 'rk_live_', 'rk_test_', 'whsec_'],
-    '[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,}',
+    `[rs]k_(?:live|test)_${run(ALPHANUMERIC, 16)}|whsec_${run('A-Za-z0-9+/=', 24)}`,
   ),
   token(
     'sendgrid-key',
     'SendGrid API keys',
     followed('SG.', `${ALNUM}_-`),
-    String.raw`SG\.[\w-]{16,}\.[\w-]{16,}`,
+    String.raw`SG\.[\w-]{16,128}\.${run(WORD, 16, 128)}`,
   ),
   token('npm-token', 'npm tokens', ['npm_'], 'npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])'),
-  token('pypi-token', 'PyPI tokens', ['pypi-AgE'], String.raw`pypi-AgE[\w-]{40,}`),
+  token('pypi-token', 'PyPI tokens', ['pypi-AgE'], `pypi-AgE${run(WORD, 40)}`),
   token(
     'digitalocean-token',
     'DigitalOcean tokens',
     ['dop_v1_', 'doo_v1_', 'dor_v1_'],
-    'do[opr]_v1_[a-f0-9]{64}',
+    'do[opr]_v1_[a-f0-9]{64}(?![A-Za-z0-9])',
   ),
   {
     id: 'telegram-token',
@@ -130,9 +155,9 @@ export const SHAPE_RULES: readonly ShapeRule[] = [
     'shopify-token',
     'Shopify tokens',
     ['shpat_', 'shpca_', 'shppa_', 'shpss_'],
-    'shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}',
+    'shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}(?![A-Za-z0-9])',
   ),
-  token('databricks-token', 'Databricks tokens', ['dapi'], 'dapi[a-f0-9]{32}(?:-[0-9])?'),
+  token('databricks-token', 'Databricks tokens', ['dapi'], 'dapi[a-f0-9]{32}(?:-[0-9])?(?![A-Za-z0-9])'),
   token(
     'service-token',
     'tokens of Linear, Notion, Figma, Atlassian, Docker Hub, Vault, Postman, Sentry, Grafana, New Relic, Supabase, PlanetScale, age',
@@ -159,27 +184,28 @@ export const SHAPE_RULES: readonly ShapeRule[] = [
       'AGE-SECRET-KEY-1',
     ],
     [
-      'lin_(?:api|oauth)_[A-Za-z0-9]{32,}',
-      'ntn_[A-Za-z0-9]{40,}',
-      String.raw`figd_[\w-]{36,}`,
-      String.raw`ATATT3[\w=-]{50,}`,
-      String.raw`dckr_[po]at_[\w-]{20,}`,
-      String.raw`hv[sb]\.[\w-]{20,}`,
-      'PMAK-[a-f0-9]{24}-[a-f0-9]{34}',
-      String.raw`sntry[su]_[\w+/=.-]{30,}`,
-      String.raw`glsa_\w{32,}|glc_[\w+/=-]{32,}`,
-      'NRAK-[A-Z0-9]{27}',
-      'sbp_[a-f0-9]{40}',
-      String.raw`sb_secret_[\w-]{20,}`,
-      String.raw`pscale_(?:tkn|pw)_[\w.=-]{32,}`,
-      'AGE-SECRET-KEY-1[0-9A-Z]{58}',
+      `lin_(?:api|oauth)_${run(ALPHANUMERIC, 32)}`,
+      `ntn_${run(ALPHANUMERIC, 40)}`,
+      `figd_${run(WORD, 36)}`,
+      `ATATT3${run(String.raw`\w=-`, 50)}`,
+      `dckr_[po]at_${run(WORD, 20)}`,
+      // A digit, unlike the name of a member or of a column.
+      String.raw`(?:hv[sb]\.|sb_secret_)(?=[A-Za-z_-]{0,64}[0-9])${run(WORD, 20)}`,
+      'PMAK-[a-f0-9]{24}-[a-f0-9]{34}(?![A-Za-z0-9])',
+      `sntry[su]_${run(String.raw`\w+/=.-`, 30)}`,
+      String.raw`glsa_[A-Za-z0-9]{32}_[a-fA-F0-9]{8}(?!\w)`,
+      `glc_${run('A-Za-z0-9+/=', 32)}`,
+      'NRAK-[A-Z0-9]{27}(?![A-Za-z0-9])',
+      'sbp_[a-f0-9]{40}(?![A-Za-z0-9])',
+      `pscale_(?:tkn|pw)_${run(String.raw`\w.=-`, 32)}`,
+      'AGE-SECRET-KEY-1[0-9A-Z]{58}(?![A-Za-z0-9])',
     ].join('|'),
   ),
   {
     id: 'azure-key',
     what: 'keys in Azure connection strings',
     anchors: ['AccountKey=', 'SharedAccessKey='],
-    pattern: /(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/%]{20,}={0,2})/dg,
+    pattern: /(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/%]{20,256}={0,2})(?![A-Za-z0-9+/%=])/dg,
   },
   {
     id: 'url-password',
@@ -192,8 +218,9 @@ export const SHAPE_RULES: readonly ShapeRule[] = [
     id: 'authorization',
     what: 'credentials after Bearer or Basic',
     anchors: ['Bearer ', 'bearer ', 'BEARER ', 'Basic ', 'basic '],
+    // Not words and numbers joined by hyphens, as in "bearer token-based-authentication-v2".
     pattern:
-      /(?<![A-Za-z])(?:bearer|basic)[ \t]+(?=[A-Za-z0-9._~+/-]*\d)([A-Za-z0-9._~+/-]{16,}={0,2})(?![="])/dgi,
+      /(?<![A-Za-z])(?:bearer|basic)[ \t]{1,16}(?!(?:[a-z]+|v?\d{1,4})(?:[._~+/-](?:[a-z]+|v?\d{1,4}))*[.~/-]*(?![\w+=]))(?=[A-Za-z0-9._~+/-]*\d)([A-Za-z0-9._~+/-]{16,}={0,2})(?![="])/dgi,
   },
 ];
 

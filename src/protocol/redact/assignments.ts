@@ -1,0 +1,107 @@
+/**
+ * Finds values that a name tells to be secrets in a text that is no JSON: `PASSWORD=…`, `api_key: "…"`, `<password>…</password>`,
+ * `--token …`. Each byte is looked at a fixed number of times, however many names there are.
+ */
+
+import type { Redaction, TextSearch } from './edits.ts';
+import { isSecretValue, type SecretName, schemeLength, secretName } from './names.ts';
+
+/** `head`: how much of the value is looked at to judge it. `isProse`: a word that more words follow. */
+type Value = { start: number; end: number; head: number; isProse: boolean };
+
+/** Name, then what tells that its value follows. The quotes may be escaped, as in a log of JSON. */
+const NAME =
+  /(?<![A-Za-z0-9_])([A-Za-z_][\w.-]{1,63})(?:(?:\\{0,16}["'])?[ \t]{0,3}(?:=>|[:=])[ \t]{0,3}|(?<=<(?:[\w-]{1,32}:)?\1)(?:\s[^<>]{0,256})?>|(?<=(?<![\w-])--\1)[ \t]{1,3}(?=[^\s-]))/dg;
+
+const DOUBLE_QUOTED = /(\\{0,16})"((?:(?!\\{0,16}").){1,4096})\1"/dy;
+
+const SINGLE_QUOTED = /()'([^'\r\n]{1,4096})'/dy;
+
+const IN_ELEMENT = /()([^<>]{1,4096})(?=<\/)/dy;
+
+/** What may stand before a value without quotes: one that stays open, and the scheme of an authorization. */
+const BEFORE_BARE = /((?:\\{0,16}["'])?)(?:(?:bearer|basic|token) +)?/diy;
+
+const BARE_RUN = /[^\s"'`,;&<>\\(){}[\]]*/y;
+
+const MAX_BARE = 4096;
+
+/** A secret shows what it is so early, if it has no quotes around it. */
+const JUDGED_BARE = 256;
+
+const WORD = /^[a-z]+$/i;
+
+const ANOTHER_WORD = /[.,]? [a-z]/iy;
+
+export function assignmentEdits(bytes: Buffer, from: number, to: number, search: TextSearch): Redaction[] {
+  if (!search.isOn('secret-value')) return [];
+  const edits: Redaction[] = [];
+  const text = bytes.toString('latin1', from, to);
+  const valueAt = createValueReader(text);
+  NAME.lastIndex = 0;
+  for (let match = NAME.exec(text); match !== null; match = NAME.exec(text)) {
+    const { 0: whole, 1: name = '', index } = match;
+    const end = index + whole.length;
+    const kind = search.isOAuth(name) ? 'password' : secretName(name);
+    const value = kind && valueAt(end, whole.slice(name.length));
+    const edit = kind && value && editOf(bytes, from, kind, value, search);
+    if (edit) edits.push(edit);
+    // What follows may be an assignment itself, as in `settings: PASSWORD=…`.
+    NAME.lastIndex = edit ? edit.end - from : index + name.length;
+  }
+  return edits;
+}
+
+function editOf(
+  bytes: Buffer,
+  from: number,
+  kind: SecretName,
+  { start, end, head, isProse }: Value,
+  search: TextSearch,
+): Redaction | null {
+  const judged = bytes.toString('utf8', from + start, from + Math.min(end, start + head));
+  const scheme = schemeLength(judged);
+  if (isProse || !isSecretValue(scheme > 0 ? 'password' : kind, judged.slice(scheme))) return null;
+  const secret = bytes.toString('utf8', from + start + scheme, from + end);
+  return search.edit('secret-value', from + start + scheme, from + end, secret);
+}
+
+/** Reads the value that begins at a position, `between` it and its name. */
+function createValueReader(text: string): (at: number, between: string) => Value | null {
+  let runStart = 0;
+  let runEnd = 0;
+
+  /** One run has many names in it, as in `a=b=c=…`: its end is looked for once. */
+  function endOfRun(start: number): number {
+    if (start < runStart || start >= runEnd) {
+      BARE_RUN.lastIndex = start;
+      BARE_RUN.test(text);
+      [runStart, runEnd] = [start, BARE_RUN.lastIndex];
+    }
+    return runEnd;
+  }
+
+  function bareAt(at: number, between: string): Value | null {
+    BEFORE_BARE.lastIndex = at;
+    const start = at + (BEFORE_BARE.exec(text)?.[1]?.length ?? 0);
+    const token = BEFORE_BARE.lastIndex;
+    const end = Math.min(endOfRun(token), token + MAX_BARE);
+    if (end - token < 2) return null;
+    ANOTHER_WORD.lastIndex = end;
+    const isSentence = start === at && token === at && /[:\s] *$/.test(between);
+    const isProse =
+      isSentence && end - token < 32 && WORD.test(text.slice(token, end)) && ANOTHER_WORD.test(text);
+    return { start, end, head: JUDGED_BARE, isProse };
+  }
+
+  return (at, between) => {
+    if (between.endsWith('>') && !between.endsWith('=>')) return quotedAt(text, at, IN_ELEMENT);
+    return quotedAt(text, at, DOUBLE_QUOTED) ?? quotedAt(text, at, SINGLE_QUOTED) ?? bareAt(at, between);
+  };
+}
+
+function quotedAt(text: string, at: number, pattern: RegExp): Value | null {
+  pattern.lastIndex = at;
+  const [start, end] = pattern.exec(text)?.indices?.[2] ?? [0, 0];
+  return start === end ? null : { start, end, head: end - start, isProse: false };
+}
