@@ -21,7 +21,7 @@ const UNIT = [
   'test/store/file/{columns,open,secret}.test.ts',
   'test/store/keep/{pace,retention,scrub,search-index}.test.ts',
   'test/store/read/*.test.ts',
-  'test/store/record/{batch,decode,http-bodies,http-frames,http-items,http-stream,ingest}.test.ts',
+  'test/store/record/{batch,decode,http-bodies,http-frames,http-items,http-stream,ingest,soak}.test.ts',
   'test/store/write/removal.test.ts',
 ];
 

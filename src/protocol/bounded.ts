@@ -72,6 +72,15 @@ export class BoundedMap<K, V> {
     return this.#oldest?.key;
   }
 
+  /** Returns the newest value, or of the `among` newest the first that suits. */
+  newest(suits?: (value: V) => boolean, among: number = Number.POSITIVE_INFINITY): V | undefined {
+    let left = among;
+    for (let entry = this.#newest; entry !== null && left > 0; entry = entry.older, left -= 1) {
+      if (suits === undefined || suits(entry.value)) return entry.value;
+    }
+    return undefined;
+  }
+
   /** Returns a copy, the oldest first, so entries may be deleted while it is walked. */
   values(): V[] {
     const values: V[] = [];

@@ -28,6 +28,8 @@ export type Recording = {
   /** Lets everything come out, and ends the sessions. */
   close(): Promise<void>;
   all<T = Record<string, unknown>>(sql: string): T[];
+  /** What the recorder's user was told. */
+  notices: readonly string[];
   /** How often the intake said that it has something. */
   news(): number;
 };
@@ -41,6 +43,7 @@ export function startRecording({
   const store = openStore(db);
   const known = { name: 'n', labels: [['k', 'v']], basis: 'stateless', transport: 'http', target } as const;
   const nothing = { command: null, cwd: null, at: 1, tapedeck: '0.0.0' };
+  const notices: string[] = [];
   let news = 0;
   const intake = createIntake(
     { ...known, ...nothing, pid: process.pid, parentPid: process.ppid },
@@ -49,6 +52,7 @@ export function startRecording({
     () => {
       news += 1;
     },
+    (text) => void notices.push(text),
   );
   intake.open(store, null);
   const batcher = createBatcher((batch) => eachItem(batch, intake.framer.feed));
@@ -63,6 +67,7 @@ export function startRecording({
     db,
     store,
     intake,
+    notices,
     feed(...some) {
       for (const one of some) appendHttpItem(batcher.append, one);
       batcher.flush();

@@ -53,6 +53,7 @@ const END_REASONS: Record<EndReason, true> = {
   deleted: true,
   gone: true,
   idle: true,
+  'crowded-out': true,
   'server-closed': true,
 };
 

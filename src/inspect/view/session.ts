@@ -72,6 +72,7 @@ const HTTP_ENDS: Record<string, string> = {
   deleted: 'DELETE',
   gone: '404',
   idle: 'idle',
+  'crowded-out': 'crowded out',
   'client-closed': 'client left',
   'server-closed': 'server left',
 };
@@ -185,6 +186,7 @@ const SESSION_HEADER_HTTP_ENDS: Record<string, string> = {
   deleted: 'DELETE by the client',
   gone: '404: the server forgot it',
   idle: 'idle: nothing more came',
+  'crowded-out': 'crowded out: idle for longest of too many open ones',
   'client-closed': 'the client closed the stream',
   'server-closed': 'the server closed the stream',
 };

@@ -2,16 +2,19 @@
  * Keeps the sessions of one proxy run: which are open, the keys of each, and the session that each connection carried last.
  * Reports every change once, in the order in which it happened. The decisions are made in `sessions.ts`.
  *
- * Memory is bounded: of sessions that ended, and of connections, `maxRemembered` each; of the keys of one session
- * `MAX_KEYS`. The oldest are forgotten first. An open session is never forgotten: idleness ends it.
+ * Memory is bounded: of open sessions `maxOpen`, of those that ended, and of connections, `maxRemembered` each; of the keys
+ * of one session `MAX_KEYS`. The oldest are forgotten first. An open session is never forgotten: idleness ends it, at once
+ * where too many are open. Every operation takes constant time, however many are.
  */
 
 import { BoundedMap } from '../bounded.ts';
+import { createKeys, createShelves, type Shelved } from './session-index.ts';
 
 /** By what a session is told from others: a header, the URL that a legacy SSE stream announced, or traits alone. */
 export type HttpBasis = 'session-header' | 'sse-endpoint' | 'stateless';
 
-export type HttpEndReason = 'deleted' | 'gone' | 'idle' | 'client-closed' | 'server-closed';
+/** `crowded-out`: of too many open ones it was idle for longest. */
+export type HttpEndReason = 'deleted' | 'gone' | 'idle' | 'crowded-out' | 'client-closed' | 'server-closed';
 
 export type HttpTransport = 'http' | 'sse';
 
@@ -22,12 +25,14 @@ export type SessionChange =
   | { type: 'basis'; session: number; basis: HttpBasis; transport: HttpTransport }
   | { type: 'ended'; session: number; at: number; reason: HttpEndReason }
   /** It had ended by idleness, and was spoken to again. */
-  | { type: 'reopened'; session: number };
+  | { type: 'reopened'; session: number }
+  /** It had ended, and nothing more is assigned to it. */
+  | { type: 'forgotten'; session: number };
 
 /** What an exchange may be to the session it is in. `stream` is a GET that may become a legacy SSE stream. */
 export type RequestKind = 'initialize' | 'modern' | 'legacy' | 'stream' | 'other';
 
-export type Session = {
+export type Session = Shelved & {
   readonly number: number;
   basis: HttpBasis;
   keys: string[];
@@ -56,6 +61,8 @@ export type IdleGaps = { known: number; stateless: number; settingUp: number };
 /** `isHere`: it was last on the connection in question. */
 export type Suits = (session: Session, isHere: boolean) => boolean;
 
+export type BookLimits = { maxOpen: number; maxRemembered: number };
+
 export type SessionBook = {
   open(at: number): Session;
   known(key: string): Session | undefined;
@@ -68,10 +75,12 @@ export type SessionBook = {
   leave(session: Session, at: number): void;
   end(session: Session, at: number, reason: HttpEndReason): void;
   endIdle(at: number): void;
+  /** Says what the session has become: by these names `pick` finds it, as long as it is open. */
+  shelve(session: Session, names: readonly string[]): void;
   /** The open session that this connection carried last. */
   on(connection: string, at: number): Session | undefined;
-  /** Of the open sessions that suit, the one on this connection, else the one that was active last. */
-  pick(connection: string, at: number, suits: Suits): Session | undefined;
+  /** Of the open sessions that suit, the one on this connection, else of these shelves the one that was active last. */
+  pick(connection: string, at: number, from: readonly string[], suits: Suits): Session | undefined;
   /** The open session, if it is the only one. */
   only(at: number): Session | undefined;
   numbers(): number[];
@@ -79,37 +88,46 @@ export type SessionBook = {
 
 const MAX_KEYS = 100;
 
+const NONE: readonly string[] = [];
+
 export function createSessionBook(
   onChange: (change: SessionChange) => void,
   idle: IdleGaps,
-  maxRemembered: number,
+  { maxOpen, maxRemembered }: BookLimits,
 ): SessionBook {
   /** The one that was active last comes last. */
-  const opened = new Set<Session>();
+  const opened = new BoundedMap<number, Session>(Number.POSITIVE_INFINITY);
+  /** Those of them that have no exchange in flight, in the same order. */
+  const quiet = new BoundedMap<number, Session>(Number.POSITIVE_INFINITY);
   const ended = new BoundedMap<number, Session>(maxRemembered, forget);
-  const byKey = new Map<string, Session[]>();
+  const keys = createKeys<Session>();
+  const shelves = createShelves<Session>();
   const byConnection = new BoundedMap<string, Session>(maxRemembered);
+  const shortestGap = Math.min(idle.known, idle.stateless, idle.settingUp);
   let count = 0;
+  let turns = 0;
 
   function open(at: number): Session {
     count += 1;
     const session = newSession(count, at);
-    opened.add(session);
+    opened.set(count, session);
     onChange({ type: 'opened', session: count, at });
+    makeRoom(at);
     return session;
   }
 
-  function known(key: string): Session | undefined {
-    const sessions = byKey.get(key) ?? [];
-    return sessions.findLast(isOpen) ?? sessions.at(-1);
+  /** Those in flight stay, however many they are. */
+  function makeRoom(at: number): void {
+    const oldest = opened.size > maxOpen ? quiet.get(quiet.oldestKey() ?? 0) : undefined;
+    if (oldest !== undefined) end(oldest, at, 'crowded-out');
   }
 
   function learn(session: Session, key: string): void {
-    if (byKey.get(key)?.at(-1) === session) return;
+    if (keys.find(key) === session) return;
     if (!isOpen(session) && !ended.has(session.number)) return;
     unlearn(session, key);
     session.keys.push(key);
-    byKey.set(key, [...(byKey.get(key) ?? []), session]);
+    keys.add(key, session);
     const [oldest] = session.keys;
     if (session.keys.length > MAX_KEYS && oldest !== undefined) unlearn(session, oldest);
   }
@@ -117,9 +135,7 @@ export function createSessionBook(
   function unlearn(session: Session, key: string): void {
     if (!session.keys.includes(key)) return;
     session.keys = session.keys.filter((other) => other !== key);
-    const others = (byKey.get(key) ?? []).filter((other) => other !== session);
-    if (others.length > 0) byKey.set(key, others);
-    else byKey.delete(key);
+    keys.remove(key, session);
   }
 
   function rebase(session: Session, basis: HttpBasis, transport: HttpTransport): void {
@@ -128,40 +144,53 @@ export function createSessionBook(
   }
 
   function enter(session: Session, connection: string, at: number): void {
-    if (session.endReason === 'idle') reopen(session);
+    if (mayGoOn(session)) reopen(session, at);
     session.inFlight += 1;
+    quiet.delete(session.number);
     touch(session, at);
     byConnection.set(connection, session);
     byConnection.use(connection);
   }
 
-  function reopen(session: Session): void {
+  function reopen(session: Session, at: number): void {
     session.endReason = null;
     ended.delete(session.number);
-    opened.add(session);
+    opened.set(session.number, session);
+    keys.move(session.keys, session);
     onChange({ type: 'reopened', session: session.number });
+    makeRoom(at);
   }
 
   function touch(session: Session, at: number): void {
     session.lastActive = Math.max(session.lastActive, at);
-    if (opened.delete(session)) opened.add(session);
+    turns += 1;
+    session.turn = turns;
+    opened.use(session.number);
+    quiet.use(session.number);
+    shelves.use(session);
   }
 
   function leave(session: Session, at: number): void {
     session.inFlight -= 1;
+    if (session.inFlight === 0 && isOpen(session)) quiet.set(session.number, session);
     touch(session, at);
   }
 
   function end(session: Session, at: number, reason: HttpEndReason): void {
     if (!isOpen(session)) return;
     session.endReason = reason;
-    opened.delete(session);
-    ended.set(session.number, session);
+    opened.delete(session.number);
+    quiet.delete(session.number);
+    shelves.put(session, NONE);
+    keys.move(session.keys, session);
     onChange({ type: 'ended', session: session.number, at, reason });
+    ended.set(session.number, session);
   }
 
   function forget(session: Session): void {
-    for (const key of session.keys) unlearn(session, key);
+    for (const key of session.keys) keys.remove(key, session);
+    session.keys = [];
+    onChange({ type: 'forgotten', session: session.number });
   }
 
   function idleFrom(session: Session): number {
@@ -175,9 +204,14 @@ export function createSessionBook(
   }
 
   function endIdle(at: number): void {
-    for (const session of [...opened]) {
+    for (const session of quiet.values()) {
+      if (at < session.lastActive + shortestGap) return;
       if (!isAlive(session, at)) end(session, idleFrom(session), 'idle');
     }
+  }
+
+  function shelve(session: Session, names: readonly string[]): void {
+    if (isOpen(session)) shelves.put(session, names);
   }
 
   function on(connection: string, at: number): Session | undefined {
@@ -185,21 +219,32 @@ export function createSessionBook(
     return session !== undefined && isAlive(session, at) ? session : undefined;
   }
 
-  function pick(connection: string, at: number, suits: Suits): Session | undefined {
+  function pick(connection: string, at: number, from: readonly string[], suits: Suits): Session | undefined {
     const here = on(connection, at);
     if (here !== undefined && suits(here, true)) return here;
-    let latest: Session | undefined;
-    for (const session of opened) if (isAlive(session, at) && suits(session, false)) latest = session;
-    return latest;
+    return shelves.latest(from, (session) => isAlive(session, at) && suits(session, false));
   }
 
   function only(at: number): Session | undefined {
-    const alive = [...opened].filter((session) => isAlive(session, at));
-    return alive.length === 1 ? alive[0] : undefined;
+    const last = opened.newest((session) => isAlive(session, at));
+    const another = opened.newest((session) => session !== last && isAlive(session, at));
+    return another === undefined ? last : undefined;
   }
 
-  const numbers = () => [...opened].map((session) => session.number).sort((a, b) => a - b);
-  return { open, known, learn, rebase, enter, touch, leave, end, endIdle, on, pick, only, numbers };
+  const numbers = () =>
+    opened
+      .values()
+      .map((session) => session.number)
+      .sort((a, b) => a - b);
+  return {
+    ...{ open, known: keys.find, learn, rebase, enter, touch, leave, end, endIdle, shelve },
+    ...{ on, pick, only, numbers },
+  };
+}
+
+/** It was ended because nobody spoke to it, so it goes on once somebody does. */
+function mayGoOn({ endReason }: Session): boolean {
+  return endReason === 'idle' || endReason === 'crowded-out';
 }
 
 /** None of its messages was answered with success, and nothing names it yet. */
@@ -228,5 +273,7 @@ function newSession(number: number, at: number): Session {
     inFlight: 0,
     lastActive: at,
     endReason: null,
+    shelves: NONE,
+    turn: 0,
   };
 }

@@ -4,7 +4,8 @@
  * stream that begins with `endpoint`. The rules by which a session is chosen stand further down, at `RequestFacts`.
  *
  * A session ends by DELETE; by 404 to a POST or DELETE that named it (a GET is also answered so where no streams are
- * served); with its legacy stream; or by idleness. After idleness, a request that names it reopens it.
+ * served); with its legacy stream; or by idleness, which is shorter where too many are open. After idleness, a request that
+ * names it reopens it.
  */
 
 import type { Message } from '../message/message.ts';
@@ -44,6 +45,7 @@ export type HttpSessions = {
 export type HttpSessionsOptions = {
   onChange: (change: SessionChange) => void;
   idle?: IdleGaps;
+  maxOpen?: number;
   maxRemembered?: number;
 };
 
@@ -54,8 +56,12 @@ const MINUTE = 60_000_000;
 /** OAuth needs a human, hence the patience with what is being set up. */
 const IDLE: IdleGaps = { known: 30 * MINUTE, stateless: 5 * MINUTE, settingUp: 10 * MINUTE };
 
+/** So many sessions may be open in one proxy run, and are kept for late traffic once they have ended. */
+export const MAX_SESSIONS = 10_000;
+
 export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
-  const book = createSessionBook(options.onChange, options.idle ?? IDLE, options.maxRemembered ?? 10_000);
+  const { onChange, idle = IDLE, maxOpen = MAX_SESSIONS, maxRemembered = MAX_SESSIONS } = options;
+  const book = createSessionBook(onChange, idle, { maxOpen, maxRemembered });
   const exchanges = new Map<number, SessionExchange>();
 
   function assign(request: RequestFacts, messages: readonly Message[] | null): number {
@@ -68,6 +74,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     const exchange: SessionExchange = { facts, body, session, status: null };
     exchanges.set(facts.exchange, exchange);
     begin(exchange);
+    shelve(session);
     return session.number;
   }
 
@@ -82,6 +89,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     exchange.body = describe(exchange.facts, messages);
     if (isBeingSetUp(exchange.session)) begin(exchange);
     if (exchange.status !== null) settle(exchange, exchange.status);
+    shelve(exchange.session);
   }
 
   function responded(number: number, { at, status, sessionId }: HttpAnswer): void {
@@ -93,6 +101,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     settle(exchange, status);
     if (sessionId && facts.method === 'POST' && isSuccess(status) && body.kind !== 'modern')
       name(session, sessionId);
+    shelve(session);
     const reason = facts.sessionId === null ? null : endReason(facts.method, body.kind, status);
     if (reason !== null) book.end(session, at, reason);
   }
@@ -107,6 +116,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     if (!isItsStream) return;
     session.stream = number;
     book.rebase(session, 'sse-endpoint', 'sse');
+    shelve(session);
   }
 
   function ended(number: number, at: number, closedBy: 'server' | 'client' | 'proxy'): void {
@@ -119,6 +129,10 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     if (session.stream !== number) return;
     session.stream = null;
     if (closedBy !== 'proxy') book.end(session, at, `${closedBy}-closed`);
+  }
+
+  function shelve(session: Session): void {
+    book.shelve(session, shelvesOf(session));
   }
 
   return { assign, read, responded, endpoint, ended, tick: book.endIdle, open: book.numbers };
@@ -177,7 +191,8 @@ function endReason(method: string, kind: RequestKind, status: number): HttpEndRe
  * 7. All else (OAuth, CORS preflight, a body not read yet): the open session that was last on this connection; else
  *    one being set up; else the only one.
  *
- * Where several suit: the one last on this connection, else the one active last. Where none does, a new one opens.
+ * Where several suit: the one last on this connection, else the one active last; in a crowd only the latest hundred of a kind
+ * are looked at. Where none does, a new one opens.
  * Being set up: no message was answered with 2xx, and nothing names the session. Free: being set up, and nothing is in
  * flight that may yet found it. So 401, discovery, token and `initialize` of one client stand in one session, as do a
  * refused probe and the `initialize` after it, while two clients that connect at the same moment get two.
@@ -214,35 +229,91 @@ function choose(book: SessionBook, facts: RequestFacts, body: Body): Session | u
   const announced = method === 'GET' ? undefined : book.known(targetKey(target));
   if (announced !== undefined) return announced;
   if (body.kind === 'other')
-    return book.on(connection, at) ?? book.pick(connection, at, isBeingSetUp) ?? book.only(at);
-  for (const suits of suiting(facts, body)) {
-    const session = book.pick(connection, at, suits);
+    return book.on(connection, at) ?? book.pick(connection, at, [NEW], isBeingSetUp) ?? book.only(at);
+  for (const { from, suits } of suiting(facts, body)) {
+    const session = book.pick(connection, at, from, suits);
     if (session !== undefined) return session;
   }
   return undefined;
 }
 
-/** Rules 3 to 6: what a session has to be like, the best first. */
-function suiting(facts: RequestFacts, body: Body): Suits[] {
+/** Those that are being set up. */
+const NEW = 'new';
+
+/** Those whose credentials the latest answer refused. */
+const REFUSED = 'refused';
+
+/** Where a session stands to be found by rules 3 to 7, which find no session that a key names. */
+function shelvesOf(session: Session): string[] {
+  const { basis, established, credentials, isRefused } = session;
+  if (basis !== 'stateless') return [];
+  const shelves = isRefused ? [REFUSED] : [];
+  if (established === 'not-yet') return [...shelves, NEW];
+  if (established === 'by-probe') shelves.push(probedBy(session));
+  if (session.isModern) shelves.push(modernOf(session, credentials));
+  return [...shelves, withCredentials(credentials)];
+}
+
+function probedBy({ client }: { client: string | null }): string {
+  return `probed ${client}`;
+}
+
+function modernOf(
+  { client, protocolVersion }: Pick<Session, 'client' | 'protocolVersion'>,
+  credentials: string | null,
+): string {
+  return `modern ${JSON.stringify([client, protocolVersion, credentials])}`;
+}
+
+function withCredentials(credentials: string | null): string {
+  return credentials === null ? 'open to all' : `for ${credentials}`;
+}
+
+/** On which shelves to look, and what a session has to be like. */
+type Wanted = { from: readonly string[]; suits: Suits };
+
+/** Rules 3 to 6, the best first. */
+function suiting(facts: RequestFacts, body: Body): Wanted[] {
+  const { credentials } = facts;
   switch (body.kind) {
     case 'initialize':
-      return [(session) => (isFree(session) && isNoOther(session, body)) || hasOnlyProbed(session, body)];
+      return [
+        {
+          from: [NEW, probedBy(body)],
+          suits: (session) => (isFree(session) && isNoOther(session, body)) || hasOnlyProbed(session, body),
+        },
+      ];
     case 'modern':
       return [
-        (session) => isSameModern(session, body) && session.credentials === facts.credentials,
-        (session) => isSameModern(session, body) && session.isRefused,
-        (session) => isFree(session) && isNoOther(session, body) && mayTake(session, facts),
+        {
+          from: [modernOf(body, credentials), NEW],
+          suits: (session) => isSameModern(session, body) && session.credentials === credentials,
+        },
+        { from: [REFUSED], suits: (session) => isSameModern(session, body) && session.isRefused },
+        {
+          from: [NEW],
+          suits: (session) => isFree(session) && isNoOther(session, body) && mayTake(session, facts),
+        },
       ];
     case 'legacy':
       return [
-        (session) => isSameLegacy(session, body) && session.credentials === facts.credentials,
-        (session) => isSameLegacy(session, body) && session.isRefused,
-        (session) => isBeingSetUp(session) && !isOpening(session) && mayTake(session, facts),
+        {
+          from: [withCredentials(credentials)],
+          suits: (session) => isSameLegacy(session, body) && session.credentials === credentials,
+        },
+        { from: [REFUSED], suits: (session) => isSameLegacy(session, body) && session.isRefused },
+        {
+          from: [NEW],
+          suits: (session) => isBeingSetUp(session) && !isOpening(session) && mayTake(session, facts),
+        },
       ];
     case 'stream':
       return [
-        (session, isHere) =>
-          (isFree(session) && mayTake(session, facts)) || mayStream(session, facts, isHere),
+        {
+          from: [NEW, withCredentials(credentials)],
+          suits: (session, isHere) =>
+            (isFree(session) && mayTake(session, facts)) || mayStream(session, facts, isHere),
+        },
       ];
     case 'other':
       return [];
@@ -254,7 +325,8 @@ function isFree(session: Session): boolean {
 }
 
 function isOpening({ pending }: Session): boolean {
-  return [...pending.values()].some((kind) => kind === 'initialize' || kind === 'modern');
+  for (const kind of pending.values()) if (kind === 'initialize' || kind === 'modern') return true;
+  return false;
 }
 
 function isNoOther(session: Session, { client }: Body): boolean {

@@ -128,6 +128,11 @@ export class OpenHttpExchange {
     session.lose(this.#body(side === 'request' ? 'request' : 'response').lose(bytes) ? 1 : 0, bytes);
   }
 
+  /** Whether more may come out of it without anything being fed: decoders take their time. */
+  get isDecoding(): boolean {
+    return this.#events !== null && !isIdentity(contentCodingOf(this.#row.responseHeaders));
+  }
+
   /** Null until it was assigned to one. */
   get session(): PendingSession | null {
     return this.#session;

@@ -1,7 +1,7 @@
 /** From the events of the HTTP proxy to frames and HTTP exchanges, of as many sessions as the traffic turns out to have. */
 
 import { BoundedMap } from '../../protocol/bounded.ts';
-import { createHttpSessions, type SessionChange } from '../../protocol/http/sessions.ts';
+import { createHttpSessions, MAX_SESSIONS, type SessionChange } from '../../protocol/http/sessions.ts';
 import type { HttpEndEvent } from '../../protocol/wire/http-event.ts';
 import type { PendingSession } from '../write/pending.ts';
 import type { Framer } from './framer.ts';
@@ -11,25 +11,41 @@ import { createHttpItemReader, type HttpLoss } from './http-items.ts';
 export type HttpFramerOptions = Pick<HttpRun, 'maxFrameBytes' | 'firstSign' | 'mcpPath'> & {
   /** The session of this number; where it is new, it began `at`. */
   sessionOf: (number: number, at?: number) => PendingSession;
+  /** Nothing more comes of the session of this number. */
+  onForgotten: (number: number) => void;
+  /** Called once, when sessions that are idle had to be ended because too many were open. */
+  onCrowd: (mostOpen: number) => void;
 };
 
-export function createHttpFramer({ sessionOf, ...options }: HttpFramerOptions): Framer {
+export function createHttpFramer({ sessionOf, onForgotten, onCrowd, ...options }: HttpFramerOptions): Framer {
   const sessions = createHttpSessions({ onChange });
   const readItem = createHttpItemReader();
   const seen = createSeenEvents();
   const run: HttpRun = { ...options, sessions, sessionOf, hasSeen: seen.hasSeen };
   const open = new Map<number, OpenHttpExchange>();
+  /** Those of them to which something came since nothing of them was left to store. */
+  const stirred = new Set<OpenHttpExchange>();
   const ending = new Set<Promise<void>>();
 
+  let isCrowded = false;
+
   function onChange(change: SessionChange): void {
+    if (change.type === 'forgotten') {
+      onForgotten(change.session);
+      return;
+    }
     const session = sessionOf(change.session, change.type === 'opened' ? change.at : undefined);
     if (change.type === 'basis') session.change({ basis: change.basis, transport: change.transport });
     else if (change.type === 'reopened') session.change({ end: null });
     else if (change.type === 'ended') {
       const { at, reason } = change;
       session.change({ end: { at, reason, ...NO_PROCESS } });
+      if (reason === 'crowded-out' && !isCrowded) {
+        isCrowded = true;
+        onCrowd(MAX_SESSIONS);
+      }
       // After idleness alone may a session be resumed.
-      if (reason !== 'idle') seen.forget(session);
+      if (reason !== 'idle' && reason !== 'crowded-out') seen.forget(session);
     }
   }
 
@@ -43,6 +59,7 @@ export function createHttpFramer({ sessionOf, ...options }: HttpFramerOptions): 
   function end(exchange: OpenHttpExchange, event: HttpEndEvent): void {
     const close = () => {
       open.delete(event.exchange);
+      stirred.delete(exchange);
       sessions.ended(event.exchange, event.at, event.closedBy);
     };
     const left = exchange.end(event);
@@ -57,17 +74,27 @@ export function createHttpFramer({ sessionOf, ...options }: HttpFramerOptions): 
   return {
     feed(bytes) {
       const item = readItem(bytes);
+      if (item.type === 'request') {
+        const begun = new OpenHttpExchange(item, run);
+        open.set(item.exchange, begun);
+        stirred.add(begun);
+        return;
+      }
       const exchange = open.get(item.exchange);
-      if (item.type === 'request') open.set(item.exchange, new OpenHttpExchange(item, run));
-      else if (exchange === undefined) {
+      if (exchange === undefined) {
         if (item.type === 'lost') loseWhole(item);
-      } else if (item.type === 'lost') exchange.lose(item);
+        return;
+      }
+      stirred.add(exchange);
+      if (item.type === 'lost') exchange.lose(item);
       else if (item.type === 'end') end(exchange, item);
       else exchange.feed(item);
     },
     /** Forgets an exchange that it cannot go on with. */
     abandon({ owner, bytes: { length: bytes }, at }) {
-      const session = open.get(owner)?.session;
+      const exchange = open.get(owner);
+      const session = exchange?.session;
+      if (exchange !== undefined) stirred.delete(exchange);
       open.delete(owner);
       if (session) session.lose(1, bytes);
       else loseWhole({ type: 'lost', exchange: owner, at, side: 'exchange', pieces: 1, bytes });
@@ -75,11 +102,16 @@ export function createHttpFramer({ sessionOf, ...options }: HttpFramerOptions): 
     },
     gap() {},
     unfinished() {
-      for (const exchange of open.values()) exchange.assign(null);
-      return [...open.values()].flatMap((exchange) => exchange.unfinished());
+      for (const exchange of stirred) exchange.assign(null);
+      return [...stirred].flatMap((exchange) => exchange.unfinished());
     },
-    hasUnfinished: () =>
-      [...open.values()].some((one) => one.session === null || one.unfinished().length > 0),
+    hasUnfinished() {
+      for (const exchange of stirred) {
+        if (exchange.session === null || exchange.unfinished().length > 0) return true;
+        if (!exchange.isDecoding) stirred.delete(exchange);
+      }
+      return false;
+    },
     tick: sessions.tick,
     async finish() {
       while (ending.size > 0) await Promise.all(ending);

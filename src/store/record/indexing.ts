@@ -1,14 +1,17 @@
 /** The indexes of the sessions that are recorded: made after their frames are stored, as far as time allows. */
 
+import { BoundedMap } from '../../protocol/bounded.ts';
 import type { Store } from '../file/open.ts';
 import { closingOf } from '../read/http.ts';
-import { type Indexer, restartIndexer } from '../write/index.ts';
+import { createIndexer, type Indexer, prepareIndex, restartIndexer } from '../write/index.ts';
 import type { PendingSession, SessionKey } from '../write/pending.ts';
 
 export type Indexing = {
-  /** Call it before `confirm`: the index takes what was just stored, and need not read it back. */
-  takeStored(session: PendingSession): void;
-  isBehind(session: PendingSession): boolean;
+  /**
+   * Call it before `confirm`: the index takes what was just stored, and need not read it back. `isNew`: the session's row was
+   * made just now.
+   */
+  takeStored(session: PendingSession, isNew: boolean): void;
   /** Of this session nothing more is to be indexed, or in another row. */
   forget(session: PendingSession): void;
   /** Indexes for about so many milliseconds. True: nothing is left. Throws SQLite's error. */
@@ -24,7 +27,8 @@ const MAX_INDEXERS = 1000;
 export function createIndexing(store: Store, isThere: (key: SessionKey) => boolean): Indexing {
   const behind = new Set<PendingSession>();
   /** The session first whose indexer was used longest ago. */
-  const indexers = new Map<PendingSession, Indexer>();
+  const indexers = new BoundedMap<PendingSession, Indexer>(Number.POSITIVE_INFINITY);
+  const index = prepareIndex(store);
   let isStopped = false;
 
   function forget(session: PendingSession): void {
@@ -33,24 +37,24 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
   }
 
   function indexerOf(session: PendingSession, { number }: SessionKey): Indexer {
-    const known = indexers.get(session);
-    const indexer = known === undefined || known.isSpoiled() ? restartIndexer(store, number) : known;
-    // Delete first, so that the map's order stays the order of the latest use.
-    indexers.delete(session);
+    const known = indexers.use(session);
+    if (known !== undefined && !known.isSpoiled()) return known;
+    const indexer = restartIndexer(store, number, index);
     indexers.set(session, indexer);
     return indexer;
   }
 
   return {
-    takeStored(session) {
+    takeStored(session, isNew) {
       if (isStopped) return;
+      if (isNew && session.key !== null && indexers.size < MAX_INDEXERS)
+        indexers.set(session, createIndexer(store, session.key.number, index));
       const indexer = indexers.get(session);
       indexer?.remember(session.frames(), session.firstSeq());
       const closed = [...session.httpExchanges()].flatMap(closingOf).sort((a, b) => a.after - b.after);
       for (const httpExchange of closed) indexer?.close(httpExchange);
       behind.add(session);
     },
-    isBehind: (session) => behind.has(session),
     forget,
     advance(maxMs) {
       const deadline = performance.now() + maxMs;
@@ -60,9 +64,10 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
         else if (indexerOf(session, key).advance(deadline - performance.now())) behind.delete(session);
         if (performance.now() >= deadline) break;
       }
-      for (const session of indexers.keys()) {
-        if (indexers.size <= MAX_INDEXERS || behind.has(session)) break;
-        indexers.delete(session);
+      while (indexers.size > MAX_INDEXERS) {
+        const oldest = indexers.oldestKey();
+        if (oldest === undefined || behind.has(oldest)) break;
+        indexers.delete(oldest);
       }
       return behind.size === 0;
     },

@@ -6,7 +6,7 @@
 import { hostname } from 'node:os';
 import type { Statement } from 'better-sqlite3';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
-import type { SessionEnd } from '../file/columns.ts';
+import type { SessionEnd, SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { processStarted } from '../file/process.ts';
 import { createPendingSession, type PendingSession, type SessionKey } from '../write/pending.ts';
@@ -16,7 +16,7 @@ import {
   redactionColumn,
   redactStart,
 } from '../write/redaction.ts';
-import { createRowWriter, insertSession, type RowWriter } from '../write/rows.ts';
+import { createRowWriter, prepareSessionInsert, type RowWriter } from '../write/rows.ts';
 import type { Framer } from './framer.ts';
 import { createHttpFramer } from './http-framer.ts';
 import { createIndexing, type Indexing } from './indexing.ts';
@@ -51,7 +51,9 @@ export type Intake = {
 /** A store that is open, and what is prepared for it. */
 type Opened = {
   store: Store;
-  client: { pid: number; program: string } | null;
+  /** What the rows of all sessions of this run say. */
+  common: Omit<SessionStart, 'at' | 'basis' | 'transport'>;
+  insert: ReturnType<typeof prepareSessionInsert>;
   writer: RowWriter;
   indexing: Indexing;
   selectKey: Statement<[number, string]>;
@@ -59,15 +61,16 @@ type Opened = {
 
 const NOTHING: readonly PendingPiece[] = [];
 
-/** Sessions that ended are kept for late traffic; more than this are not asked for any more. */
-const MAX_KEPT = 20_000;
-
-/** `onChange` is called when something waits to be stored, which may come by itself, later than it was fed. */
+/**
+ * `onChange` is called when something waits to be stored, which may come by itself, later than it was fed; `onNotice` with
+ * what the recorder's user should know.
+ */
 export function createIntake(
   start: RecordingStart,
   maxFrameBytes: number,
   redaction: RedactionProfile | null,
   onChange: () => void,
+  onNotice: (text: string) => void,
 ): Intake {
   const isStdio = start.transport === 'stdio';
   const secrets = redaction === null ? null : createStoreRedactor(redaction);
@@ -84,7 +87,16 @@ export function createIntake(
 
   const framer = isStdio
     ? createStdioFramer(sessionOf(1), maxFrameBytes, firstSign)
-    : createHttpFramer({ maxFrameBytes, firstSign, mcpPath: new URL(start.target).pathname, sessionOf });
+    : createHttpFramer({
+        ...{ maxFrameBytes, firstSign, sessionOf },
+        mcpPath: new URL(start.target).pathname,
+        // What of it waits to be stored or indexed is kept where it waits.
+        onForgotten: (number) => sessions.delete(number),
+        onCrowd: (mostOpen) =>
+          onNotice(
+            `more than ${mostOpen} sessions are open, so those that are idle for longest are recorded as ended (\`crowded-out\`); their traffic goes on, and one that is used again goes on too`,
+          ),
+      });
 
   function sessionOf(number: number, startedAt = start.at): PendingSession {
     const known = sessions.get(number);
@@ -135,41 +147,34 @@ export function createIntake(
   }
 
   function insert({ state: { basis, transport }, startedAt: at }: PendingSession): SessionKey {
-    const { store, client } = opened as Opened;
+    const { common, insert: insertRow } = opened as Opened;
+    return insertRow({ ...common, basis, transport, at });
+  }
+
+  function commonOf(store: Store, client: { pid: number; program: string } | null): Opened['common'] {
     const { parentPid: _, ...given } = start;
-    const known = secrets === null ? given : redactStart(given, secrets.row);
-    return insertSession(store, {
-      ...{ ...known, basis, transport, at },
+    return {
+      ...(secrets === null ? given : redactStart(given, secrets.row)),
       host: hostname(),
       processStarted: processStarted(start.pid),
       clientPid: client?.pid ?? null,
       clientProgram: client?.program ?? null,
       redaction: redactionColumn(store, redaction),
-    });
+    };
   }
 
   function confirm(): void {
     for (const [session, key] of saved) {
-      if (session.key !== null && session.key !== key) opened?.indexing.forget(session);
+      const isNew = session.key !== key;
+      if (isNew) opened?.indexing.forget(session);
       session.key = key;
-      opened?.indexing.takeStored(session);
+      opened?.indexing.takeStored(session, isNew);
       session.confirm();
       fresh.delete(session);
     }
     for (const { frame, part } of pieces) frame.confirm(part);
     saved = new Map();
     pieces = NOTHING;
-    forgetOldest();
-  }
-
-  function forgetOldest(): void {
-    if (sessions.size <= MAX_KEPT) return;
-    for (const [number, session] of sessions) {
-      if (session.state.end === null || fresh.has(session) || opened?.indexing.isBehind(session)) continue;
-      sessions.delete(number);
-      opened?.indexing.forget(session);
-      if (sessions.size <= MAX_KEPT) return;
-    }
   }
 
   return {
@@ -178,7 +183,9 @@ export function createIntake(
     open(store, client) {
       secrets?.open(store);
       opened = {
-        ...{ store, client: isStdio ? client : null },
+        store,
+        common: commonOf(store, isStdio ? client : null),
+        insert: prepareSessionInsert(store),
         writer: createRowWriter(store, secrets?.redactor ?? null),
         indexing: createIndexing(store, isThere),
         selectKey: store.prepare('SELECT 1 FROM session WHERE number = ? AND id = ?'),

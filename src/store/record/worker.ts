@@ -45,7 +45,9 @@ const { file, durable, maxFrameBytes, retention, redaction, session } = workerDa
 
 const path = storePath(file);
 
-const intake = createIntake(session, maxFrameBytes, redaction, planCommit);
+const intake = createIntake(session, maxFrameBytes, redaction, planCommit, (text) =>
+  tell({ type: 'notice', text }),
+);
 
 const { framer } = intake;
 

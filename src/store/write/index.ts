@@ -10,6 +10,7 @@ import {
   type FrameWithReading,
   type IndexedMessage,
 } from '../../protocol/message/conversation.ts';
+import type { Outcome } from '../../protocol/message/correlate.ts';
 import { pause, type Store } from '../file/open.ts';
 import { prepareFramesAfter } from '../read/frames.ts';
 import { type ClosedHttpExchange, closedHttpExchanges } from '../read/http.ts';
@@ -28,15 +29,27 @@ export type Indexer = {
 /** Frames read at once: few enough that even large ones fit into memory together. */
 const FRAMES_AT_ONCE = 64;
 
+/** What writes the index of a store, prepared once for all of its sessions. */
+export type IndexWriter = {
+  insert(session: number, indexed: IndexedMessage): void;
+  setOutcome(session: number, outcome: Outcome, seq: number, n: number): void;
+  update(session: number, facts: ConversationFacts, indexed: number): void;
+};
+
+export function prepareIndex(store: Store): IndexWriter {
+  const setOutcome = store.prepare('UPDATE message SET outcome = ? WHERE session = ? AND seq = ? AND n = ?');
+  return {
+    insert: prepareMessageInsert(store),
+    setOutcome: (session, outcome, seq, n) => void setOutcome.run(outcome, session, seq, n),
+    update: prepareFactsUpdate(store),
+  };
+}
+
 /** Continues a session's index. The session must not be indexed at all yet, or only by this same indexer. */
-export function createIndexer(store: Store, session: number): Indexer {
+export function createIndexer(store: Store, session: number, index: IndexWriter): Indexer {
   const conversation = createConversation();
-  const framesAfter = prepareFramesAfter(store, session, FRAMES_AT_ONCE);
-  const insert = prepareMessageInsert(store, session);
-  const update = prepareFactsUpdate(store, session);
-  const setOutcome = store.prepare(
-    `UPDATE message SET outcome = ? WHERE session = ${session} AND seq = ? AND n = ?`,
-  );
+  /** Made when frames have to be read back, which most sessions never need. */
+  let framesAfter: ReturnType<typeof prepareFramesAfter> | undefined;
   let isSpoiled = false;
   let indexed = 0;
   const closed: ClosedHttpExchange[] = [];
@@ -49,6 +62,7 @@ export function createIndexer(store: Store, session: number): Indexer {
     const { frames, firstSeq } = recent;
     const from = after + 1 - firstSeq;
     if (from < 0 || from >= frames.length) {
+      framesAfter ??= prepareFramesAfter(store, session, FRAMES_AT_ONCE);
       const stored = framesAfter(after);
       for (const frame of stored) visit(frame, frame.seq);
       return stored.length > 0;
@@ -66,12 +80,12 @@ export function createIndexer(store: Store, session: number): Indexer {
     for (;;) {
       const isDone = !visitNext(upTo, (frame, seq) => {
         concludeUpTo(seq - 1);
-        for (const message of conversation.add(frame, seq)) insert(message);
+        for (const message of conversation.add(frame, seq)) index.insert(session, message);
         upTo = seq;
       });
       if (!isDone && performance.now() < deadline) continue;
       if (isDone) concludeUpTo(upTo);
-      if (upTo > indexed || concluded > 0) update(conversation.facts(), upTo);
+      if (upTo > indexed || concluded > 0) index.update(session, conversation.facts(), upTo);
       return { upTo, isDone };
     }
   }
@@ -81,7 +95,7 @@ export function createIndexer(store: Store, session: number): Indexer {
     for (let next = closed[concluded]; next !== undefined && next.after <= seq; next = closed[concluded]) {
       concluded += 1;
       for (const { place, outcome } of conversation.close(next.number, next.how))
-        setOutcome.run(outcome, place.seq, place.n);
+        index.setOutcome(session, outcome, place.seq, place.n);
     }
   }
 
@@ -111,7 +125,7 @@ const SLICE_MS = 50;
  * called again and again while that lasts.
  */
 export function reindexSession(store: Store, session: number, onSlice: () => void = () => {}): void {
-  const indexer = restartIndexer(store, session, onSlice);
+  const indexer = restartIndexer(store, session, prepareIndex(store), onSlice);
   while (!indexer.advance(SLICE_MS)) {
     onSlice();
     pause(SLICE_MS / 2);
@@ -119,9 +133,14 @@ export function reindexSession(store: Store, session: number, onSlice: () => voi
 }
 
 /** Forgets a session's index, and begins it anew. */
-export function restartIndexer(store: Store, session: number, onSlice: () => void = () => {}): Indexer {
+export function restartIndexer(
+  store: Store,
+  session: number,
+  index: IndexWriter,
+  onSlice: () => void = () => {},
+): Indexer {
   forgetIndex(store, session, onSlice);
-  const indexer = createIndexer(store, session);
+  const indexer = createIndexer(store, session, index);
   for (const exchange of closedHttpExchanges(store, session)) indexer.close(exchange);
   return indexer;
 }
@@ -143,16 +162,17 @@ export function forgetIndex(store: Store, session: number, onSlice: () => void):
 }
 
 /** Replaces, because two readers may complete the same index at once. */
-function prepareMessageInsert(store: Store, session: number): (indexed: IndexedMessage) => void {
+function prepareMessageInsert(store: Store): IndexWriter['insert'] {
   const insert = store.prepare(
     `INSERT OR REPLACE INTO message (session, seq, n, kind, id_type, id, method, canonical, target, task, relation, to_seq, to_n,
        latency, outcome, error_code, problem)
-     VALUES (${session}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  return ({ seq, n, message, correlation }) => {
+  return (session, { seq, n, message, correlation }) => {
     const id = 'id' in message ? message.id : null;
     const { relation, to, latency, outcome } = correlation;
     insert.run(
+      session,
       seq,
       n,
       message.kind,
@@ -185,15 +205,12 @@ function problemOf(
   return codes.join(',');
 }
 
-function prepareFactsUpdate(
-  store: Store,
-  session: number,
-): (facts: ConversationFacts, indexed: number) => void {
+function prepareFactsUpdate(store: Store): IndexWriter['update'] {
   const update = store.prepare(
     `UPDATE session SET indexed = ?, era = ?, protocol_version = ?, client_name = ?, client_version = ?,
-       server_name = ?, server_version = ?, exchanges = ?, errors = ?, unanswered = ? WHERE number = ${session}`,
+       server_name = ?, server_version = ?, exchanges = ?, errors = ?, unanswered = ? WHERE number = ?`,
   );
-  return ({ era, protocolVersion, client, server, exchanges, errors, unanswered }, indexed) => {
+  return (session, { era, protocolVersion, client, server, exchanges, errors, unanswered }, indexed) => {
     const { changes } = update.run(
       indexed,
       era,
@@ -205,6 +222,7 @@ function prepareFactsUpdate(
       exchanges,
       errors,
       unanswered,
+      session,
     );
     // Its messages would be left over, and become those of a later session.
     if (changes === 0)

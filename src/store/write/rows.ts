@@ -84,8 +84,12 @@ export function createRowWriter(store: Store, redactor: Redactor | null): RowWri
 /** Not one of a session whose rows are still being removed: they would become the new one's. */
 const NEXT_NUMBER = `1 + max(ifnull((SELECT max(number) FROM session), 0), ifnull((SELECT max(session) FROM removal), 0))`;
 
-/** Makes the row of a session. */
+/** Makes the row of a session. Where many follow, `prepareSessionInsert` is quicker. */
 export function insertSession(store: Store, start: SessionStart): SessionKey {
+  return prepareSessionInsert(store)(start);
+}
+
+export function prepareSessionInsert(store: Store): (start: SessionStart) => SessionKey {
   const insert = store.prepare(
     `INSERT INTO session (number, id, name, basis, transport, target, command, cwd, started_at, host, pid, process_started,
        client_pid, client_program, tapedeck, redaction)
@@ -93,19 +97,17 @@ export function insertSession(store: Store, start: SessionStart): SessionKey {
        @clientPid, @clientProgram, @tapedeck, @redaction)`,
   );
   const insertLabel = store.prepare('INSERT OR REPLACE INTO label (session, key, value) VALUES (?, ?, ?)');
-  const id = randomBytes(6).toString('hex');
-  const { labels, command, redaction = null, ...columns } = start;
-  return store
-    .transaction(() => {
-      const { lastInsertRowid } = insert.run({
-        ...{ ...columns, id, redaction },
-        command: command && JSON.stringify(command),
-      });
-      const number = Number(lastInsertRowid);
-      for (const [key, value] of labels) insertLabel.run(number, key, value);
-      return { number, id };
-    })
-    .immediate();
+  return store.transaction((start: SessionStart) => {
+    const id = randomBytes(6).toString('hex');
+    const { labels, command, redaction = null, ...columns } = start;
+    const { lastInsertRowid } = insert.run({
+      ...{ ...columns, id, redaction },
+      command: command && JSON.stringify(command),
+    });
+    const number = Number(lastInsertRowid);
+    for (const [key, value] of labels) insertLabel.run(number, key, value);
+    return { number, id };
+  }).immediate;
 }
 
 /** Measured: 1.5 µs a row one by one, 0.8 µs in statements of 32. */

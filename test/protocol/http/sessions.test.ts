@@ -8,6 +8,7 @@ import {
 } from '../../../src/protocol/http/sessions.ts';
 import { type Message, parseMessages } from '../../../src/protocol/message/message.ts';
 import { bytesOf, modernMeta } from '../../support/messages.ts';
+import { scale } from '../../support/scale.ts';
 
 const SECOND = 1_000_000;
 const MINUTE = 60 * SECOND;
@@ -690,6 +691,75 @@ test('of ended sessions the oldest are forgotten, open ones never', () => {
   expect(say(CALL, { id: 'H2' })).toBe(5);
 });
 
+test('of too many open sessions the one idle for longest ends, and goes on once it is named again', () => {
+  const { say, begin, changes, open } = createRun({ maxOpen: 2 });
+  say(initialize(), { gives: 'H1' });
+  say(initialize(), { gives: 'H2' });
+  const listening = begin(null, { ...get(), id: 'H1' });
+  changes();
+  say(initialize(), { gives: 'H3' });
+  expect(changes()).toEqual(['3 opened', '2 ended: crowded-out', '3 is session-header by http']);
+  expect(say(CALL, { id: 'H2' })).toBe(2);
+  expect(changes()).toEqual(['2 reopened', '3 ended: crowded-out']);
+  const other = begin(CALL, { id: 'H2' });
+  // Nothing is idle: then more than two are open.
+  const third = begin(initialize('d'), { on: 'd' });
+  expect([third.session, open(), changes()]).toEqual([4, [1, 2, 4], ['4 opened']]);
+  for (const one of [listening, other, third]) one.end();
+});
+
+test('what is forgotten is told, so that nobody keeps more of it', () => {
+  const { say, changes } = createRun({ maxRemembered: 1 });
+  for (const id of ['H1', 'H2']) say(null, { by: 'DELETE', id });
+  expect(changes()).toEqual([
+    '1 opened',
+    '1 is session-header by http',
+    '1 ended: deleted',
+    '2 opened',
+    '2 is session-header by http',
+    '2 ended: deleted',
+    '1 forgotten',
+  ]);
+});
+
+/** Milliseconds that so many new clients take. Each has its own connection, and leaves without a word. */
+function timeOfNew(
+  run: ReturnType<typeof createRun>,
+  from: number,
+  count: number,
+  how: 'named' | 'nameless',
+) {
+  const began = performance.now();
+  for (let n = from; n < from + count; n += 1) {
+    const on = `c${n}`;
+    if (how === 'named') {
+      run.say(initialize(), { on, gives: `H${n}` });
+      run.say(INITIALIZED, { on, id: `H${n}`, status: 202 });
+    } else {
+      // Of a server without sessions, by clients that have names and credentials of their own.
+      run.say(modern(`c${n}`), { on, token: `t${n}` });
+      run.say(initialize(`d${n}`), { on: `d${n}`, token: `t${n}` });
+      run.say(INITIALIZED, { on: `e${n}`, token: `t${n}` });
+    }
+    run.all.length = 0;
+  }
+  return performance.now() - began;
+}
+
+test.each(['named', 'nameless'] as const)(
+  'beside any number of open sessions that are %s a new one takes constant time',
+  (how) => {
+    const run = createRun({ maxOpen: 20_000 });
+    const count = scale(5000);
+
+    const alone = timeOfNew(createRun(), 0, count, how);
+    timeOfNew(run, count, scale(25_000, 5000), how);
+    expect(run.open().length).toBeGreaterThanOrEqual(scale(10_000, 5000));
+    // Looking at each of them takes a hundred times as long.
+    expect(timeOfNew(run, 100_000, count, how)).toBeLessThan(10 * alone + 200);
+  },
+);
+
 test('of connections the one that was used longest ago is forgotten', () => {
   const { say } = createRun({ maxRemembered: 2 });
   say(initialize(), { gives: 'H1', on: 'a' });
@@ -738,8 +808,12 @@ function createAudit() {
         states.set(change.session, change.reason);
         break;
       case 'reopened':
-        expect(state).toBe('idle');
+        expect(state).toMatch(/^(?:idle|crowded-out)$/);
         states.set(change.session, 'open');
+        break;
+      case 'forgotten':
+        expect(state).not.toBe('open');
+        states.set(change.session, 'forgotten');
     }
   }
   const open = () => [...states].filter(([, state]) => state === 'open').map(([number]) => number);
@@ -777,11 +851,13 @@ const anyStep = fc.record({
   wait: fc.constantFrom(0, SECOND, 6 * MINUTE, 40 * MINUTE),
 });
 
+const anyLimit = fc.constantFrom(1, 2, 10_000);
+
 test('whatever comes, every exchange gets a session that is open or had ended, and changes are consistent', () => {
   const anyRun = fc.array(fc.tuple(anyRequest, fc.array(anyStep, { maxLength: 4 })), { maxLength: 40 });
   fc.assert(
-    fc.property(anyRun, fc.constantFrom(1, 2, 10_000), (run, maxRemembered) => {
-      const { begin, wait, all, open } = createRun({ maxRemembered });
+    fc.property(anyRun, anyLimit, anyLimit, (run, maxRemembered, maxOpen) => {
+      const { begin, wait, all, open } = createRun({ maxRemembered, maxOpen });
       const audit = createAudit();
       const begun: ReturnType<typeof begin>[] = [];
       for (const [{ body, ...request }, steps] of run) {
@@ -790,7 +866,7 @@ test('whatever comes, every exchange gets a session that is open or had ended, a
         for (const change of all.splice(0)) audit.take(change);
         const state = audit.states.get(exchange.session);
         expect(state).toBeDefined();
-        expect(state).not.toBe('idle');
+        expect(state).not.toMatch(/^(?:idle|crowded-out|forgotten)$/);
         if (state !== 'open') expect(request.id ?? request.to).toMatch(/^H|messages/);
         for (const { back, what, status, gives, closedBy, wait: micros } of steps) {
           const earlier = begun.at(-1 - back);

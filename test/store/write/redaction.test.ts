@@ -39,6 +39,7 @@ function startStdio() {
     1024 * 1024,
     PLAIN_PROFILE,
     () => {},
+    () => {},
   );
   intake.open(store, null);
   function save(): void {
