@@ -84,8 +84,8 @@ const GROUPS: Record<string, readonly string[]> = {
   BELOW: Object.keys(MAY_IMPORT).filter((room) => !/^(?:cli(?:\/|$)|index)/.test(room)),
 };
 
-/** What the protocol may take from outside: bytes, and a parser that is as pure as itself. */
-const PURE = ['node:buffer', 'eventsource-parser'];
+/** What the protocol may take from outside: bytes, and libraries that are as pure as itself, one of them when it is needed. */
+const PURE = ['node:buffer', 'eventsource-parser', 're2js', 'node:module'];
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
 const sources = new Map(files.map((file) => [file, readFileSync(join(SRC, file), 'utf8')]));

@@ -3,8 +3,7 @@
  * anywhere, so expressions run in RE2's engine: its time grows with the text, not with the pattern's cunning.
  */
 
-import { createRequire } from 'node:module';
-import type * as Re2 from 're2js';
+import { compileRe2 } from '../../protocol/re2.ts';
 import { foldCase } from '../../protocol/text.ts';
 
 export type Pattern = { type: 'part'; text: string } | { type: 'regex'; source: string; flags: string };
@@ -70,8 +69,7 @@ function unfoldedLength(text: string, foldedLength: number): number {
 }
 
 function regexTest({ source, flags }: { source: string; flags: string }): TextTest {
-  const { RE2JS } = re2();
-  const regex = RE2JS.compile(RE2JS.translateRegExp(source), regexFlags(flags));
+  const regex = compileRe2(source, flags);
   const has = (text: string | Buffer) =>
     regex.test(typeof text === 'string' ? text : text.toString('utf8', 0, MAX_REGEX_BYTES));
   return {
@@ -92,15 +90,4 @@ function regexTest({ source, flags }: { source: string; flags: string }): TextTe
       };
     },
   };
-}
-
-/** Loaded where a filter has an expression: few have one. */
-function re2(): typeof Re2 {
-  return createRequire(import.meta.url)('re2js');
-}
-
-function regexFlags(flags: string): number {
-  const { CASE_INSENSITIVE, MULTILINE, DOTALL } = re2().RE2JS;
-  const bits: Record<string, number> = { i: CASE_INSENSITIVE, m: MULTILINE, s: DOTALL };
-  return [...flags].reduce((sum, letter) => sum | (bits[letter] ?? 0), 0);
 }

@@ -1,10 +1,12 @@
-/** Rules that users add: `--redact-rule 'id=/pattern/flags'`. */
+/** Rules that users add: `--redact-rule 'id=/pattern/flags'`. They run in RE2's engine, so no text makes one take for ever. */
 
-import { isAscii, isUtf8 } from 'node:buffer';
+import { isUtf8 } from 'node:buffer';
+import type { RE2JS } from 're2js';
 import { TapedeckError } from '../../errors.ts';
+import { compileRe2, unsupportedByRe2 } from '../re2.ts';
 import type { MakeRedaction, Redaction } from './edits.ts';
 
-export type CustomRule = { id: string; pattern: RegExp };
+export type CustomRule = { id: string; pattern: RE2JS };
 
 const FORM = /^([a-z][a-z0-9-]{0,39})=\/(.*)\/([a-z]*)$/s;
 
@@ -19,21 +21,30 @@ export function readCustomRule(text: string): CustomRule {
       'expected id=/pattern/flags, the id of small letters, digits and hyphens, as in ticket=/TCK-\\d{8}/i',
     );
   if (!FLAGS.test(flags)) throw wrong(text, `expected some of the flags i, m, s, u, got \`${flags}\``);
-  const offset = id.length + 2;
-  const nested = nestedRepeat(source);
-  if (nested !== null)
+  const before = id.length + 2;
+  try {
+    new RegExp(source, flags);
+  } catch (error) {
+    const [, reason = 'it is no pattern'] = /: ([^:]*)$/.exec((error as Error).message) ?? [];
+    throw wrong(text, `at character ${before + validLength(source) + 1}: ${reason.toLowerCase()}`);
+  }
+  const pattern = compiled(text, before, source, flags);
+  if (pattern.test('')) throw wrong(text, 'it matches the empty text');
+  return { id, pattern };
+}
+
+function compiled(text: string, before: number, source: string, flags: string): RE2JS {
+  const unsupported = unsupportedByRe2(source);
+  if (unsupported !== null)
     throw wrong(
       text,
-      `at character ${offset + nested + 1}: a repeated group that repeats inside, like (a+)+, may take for ever`,
+      `at character ${before + unsupported.at + 1}: expected a pattern that RE2 can run, got ${unsupported.what}. ` +
+        'Write what stands around the secret out, and put the secret in a group, as in key=/key: (\\w+);/: only what the group matched is replaced',
     );
   try {
-    const pattern = new RegExp(source, `dg${flags}`);
-    if (new RegExp(`(?:${source})`).test('')) throw wrong(text, 'it matches the empty text');
-    return { id, pattern };
+    return compileRe2(source, flags);
   } catch (error) {
-    if (error instanceof TapedeckError) throw error;
-    const [, reason = 'it is no pattern'] = /: ([^:]*)$/.exec((error as Error).message) ?? [];
-    throw wrong(text, `at character ${offset + validLength(source) + 1}: ${reason.toLowerCase()}`);
+    throw wrong(text, `expected a pattern that RE2 can run: ${(error as Error).message}`);
   }
 }
 
@@ -52,40 +63,24 @@ function validLength(source: string): number {
   return 0;
 }
 
-/** Where a group with an unbounded repeat in it is repeated without bound itself; null where none is. */
-function nestedRepeat(source: string): number | null {
-  const groups: { start: number; repeats: boolean }[] = [];
-  const bare = source.replaceAll(/\\.|\[(?:\\.|[^\]])*\]/gs, (part) => 'x'.padEnd(part.length, '_'));
-  for (const { index, 0: token } of bare.matchAll(
-    /\((?:\?(?:[:=!]|<[=!]|<\w+>))?|\)?(?:[*+]|\{\d+,\})|\)/g,
-  )) {
-    const repeats = /[*+}]$/.test(token);
-    if (token.startsWith('(')) groups.push({ start: index, repeats: false });
-    else if (token.startsWith(')')) {
-      const group = groups.pop();
-      if (repeats && group?.repeats) return group.start;
-      const outer = groups.at(-1);
-      if (outer !== undefined) outer.repeats ||= repeats || (group?.repeats ?? false);
-    } else {
-      const outer = groups.at(-1);
-      if (outer !== undefined) outer.repeats = true;
-    }
-  }
-  return null;
-}
-
 /** What the rules match in a text, rule by rule. */
 export function customEdits(rules: readonly CustomRule[], bytes: Buffer, edit: MakeRedaction): Redaction[] {
-  if (rules.length === 0) return [];
-  const isText = isUtf8(bytes);
-  const text = bytes.toString(isText ? 'utf8' : 'latin1');
-  const offsetOf =
-    !isText || isAscii(bytes) ? (i: number) => i : (i: number) => Buffer.byteLength(text.slice(0, i));
-  return rules.flatMap(({ id, pattern }) =>
-    [...text.matchAll(pattern)].flatMap(({ indices = [] }) => {
-      const [whole, ...groups] = indices;
-      const [start, end] = groups.find((group) => group !== undefined) ?? whole ?? [0, 0];
-      return start === end ? [] : [edit(id, offsetOf(start), offsetOf(end), text.slice(start, end))];
-    }),
-  );
+  return rules.flatMap(({ id, pattern }) => {
+    const edits: Redaction[] = [];
+    // Whether there is a match is known several times sooner than where it is.
+    if (!pattern.test(bytes)) return edits;
+    const matcher = pattern.matcher(bytes);
+    while (matcher.find()) {
+      let group = 1;
+      while (group <= matcher.groupCount() && matcher.start(group) < 0) group += 1;
+      const replaced = group <= matcher.groupCount() ? group : 0;
+      const [start, end] = [matcher.start(replaced), matcher.end(replaced)];
+      if (start < end) edits.push(edit(id, start, end, textOf(bytes.subarray(start, end))));
+    }
+    return edits;
+  });
+}
+
+function textOf(bytes: Buffer): string {
+  return bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1');
 }

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { PLAIN_PROFILE, type RedactionProfile, ruleIds } from '../../../src/protocol/redact/profile.ts';
 import { createRedactor, type Redactor } from '../../../src/protocol/redact/redactor.ts';
 import { SHAPE_RULES } from '../../../src/protocol/redact/shapes.ts';
+import { expectLinear } from '../../support/growth.ts';
 import { scale } from '../../support/scale.ts';
 import { FAKE_JWT, FAKE_KEY, FAKE_SECRETS } from '../../support/secrets.ts';
 
@@ -166,11 +167,37 @@ test('a rule of one’s own finds what it matches, or what its group does', () =
   expect(redact('ü in Zürich', by).text).toMatch(/^ü in Zür\[redacted:city:\w{12}\]$/);
 });
 
+test('a rule of one’s own takes time by the length of the text alone, whatever the rule and the text', () => {
+  for (const rule of ['a=/(x|x)+y/', 'a=/(x+)+$/', 'a=/(?:x?){20}x{20}y/', 'a=/(\\w+\\s?)+!/']) {
+    const by = withProfile({ rules: [rule] });
+    expect(redact(`${'x'.repeat(50_000)}z`, by).rules).toEqual([]);
+  }
+  const by = withProfile({ rules: ['ticket=/TCK-\\d{8}/i'] });
+  for (const unit of ['TCK-1234567', 'é tck-12345678 ', 'TCK-TCK-', '\xff', 'ü'])
+    expectLinear(unit, (bytes) => by.payload(bytes, false, false));
+});
+
+test('a rule of one’s own matches characters, where the text is UTF-8, and bytes as they are', () => {
+  const by = withProfile({ rules: ['name=/^name: (.+?);/m', 'sign=/[\\[(](secret)[\\])]/'] });
+  expect(redact('é\nname: Zoë Müller; (secret)', by).text).toMatch(
+    /^é\nname: \[redacted:name:\w{12}\]; \(\[redacted:sign:\w{12}\]\)$/,
+  );
+  const bytes = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from('[secret]'), Buffer.from([0xc3])]);
+  const found = by.payload(bytes, false, false)?.payload.toString('latin1');
+  expect(found).toMatch(/^\xff\xfe\[\[redacted:sign:\w{12}\]\]\xc3$/);
+});
+
 test.each([
   ['nothing', 'expected id=/pattern/flags'],
   ['a=/(b/', 'at character 4: '],
   ['a=/b/q', 'expected some of the flags'],
-  ['a=/(x+)+$/', 'at character 4: a repeated group'],
+  ['a=/x{2}(?=y)/', 'at character 8: expected a pattern that RE2 can run, got a look-ahead'],
+  [
+    'a=/\\((?<!x)y/',
+    'got a look-behind. Write what stands around the secret out, and put the secret in a group',
+  ],
+  ['a=/(x)\\1/', 'at character 7: expected a pattern that RE2 can run, got a back-reference'],
+  ['a=/x{5000}/', 'expected a pattern that RE2 can run: '],
   ['a=/x*/', 'it matches the empty text'],
 ])('the rule %s is refused, and why', (rule, why) => {
   expect(() => withProfile({ rules: [rule] })).toThrow(why);
