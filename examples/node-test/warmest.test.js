@@ -11,10 +11,12 @@ const thisFile = fileURLToPath(import.meta.url);
 /** A deck, and a client that spawns the recorded server as it would the real one. After a failed test nothing is stored. */
 async function connect(t, recording, options) {
   const deck = await openRecording(recordingPath(thisFile, recording), options);
-  t.after(() => deck.discard());
   const client = new Client({ name: 'planner', version: '1.0.0' });
   await client.connect(new StdioClientTransport({ ...deck.command(), stderr: 'ignore' }));
-  t.after(() => client.close());
+  t.after(async () => {
+    await client.close();
+    await deck.discard();
+  });
   return { client, deck };
 }
 

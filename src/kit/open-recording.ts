@@ -8,6 +8,7 @@ import type { Place } from '../protocol/message/correlate.ts';
 import { escapeText } from '../protocol/text.ts';
 import { type CallLog, createCallLog } from '../replay/call-log.ts';
 import type { Notice } from '../replay/match/compare.ts';
+import { TEST_KIT_WORDS } from '../replay/match/hints.ts';
 import { createMatching } from '../replay/match/matching.ts';
 import { createMock } from '../replay/mock.ts';
 import type { Recording } from '../replay/recording/recording.ts';
@@ -76,7 +77,7 @@ function notRecorded({ recording, upstream }: Settings, cause: TapedeckError): T
 function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, log: CallLog): Deck {
   const { recording, live, plan } = playback;
   const { mode, speed } = settings;
-  const matching = createMatching(recording, settings);
+  const matching = createMatching(recording, { ...settings, words: TEST_KIT_WORDS });
   const recorded = createRecordedCalls(recording, matching.unplayed());
   const notices: string[] = [];
   const onNotice = ({ text }: Notice) =>

@@ -148,7 +148,7 @@ export function serverCommand(settings: Settings, session: string | null, calls:
   const asked = mode === 'none' ? null : upstream;
   const source = isTextRecording(recording) ? [recording] : [session ?? recording, '--db', storePath(db)];
   const args = [
-    ...[BIN, 'replay', ...source, '--mode', mode],
+    ...[BIN, 'replay', ...source, '--mode', mode, '--hints', 'kit'],
     ...(settings.keepsFailures && asked !== null ? ['--record-failures'] : []),
     ...(asked?.options ?? []),
     ...ignore.flatMap((path) => ['--ignore', path]),

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
 import { type ErrorCode, readFailure, TapedeckError } from '../../errors.ts';
-import { nearest } from '../../inspect/filter/tokens.ts';
+import { nearest } from '../../protocol/nearest.ts';
 import { escapeText, withoutByteOrderMark } from '../../protocol/text.ts';
 import { homeFolder } from '../../store/file/path.ts';
 import { KEYS, type Key, readValue } from './keys.ts';

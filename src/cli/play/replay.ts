@@ -1,5 +1,7 @@
 import { TapedeckError } from '../../errors.ts';
+import { escapeText } from '../../protocol/text.ts';
 import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
+import { COMMAND_LINE_WORDS, TEST_KIT_WORDS } from '../../replay/match/hints.ts';
 import { createMatching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
 import { createMock, type Mock } from '../../replay/mock.ts';
@@ -32,6 +34,7 @@ type Options = ModeOptions & {
   'allow-origin': string[];
   'suggest-ignore': string | undefined;
   json: boolean;
+  hints: 'cli' | 'kit';
 };
 
 const FOUND_SOMETHING = 1;
@@ -118,6 +121,12 @@ const REPLAY_OPTIONS = {
     default: false,
     describe: 'Exit with 1 after any miss, other answer or malformed input, answered live or not',
   },
+  hints: {
+    choices: ['cli', 'kit'],
+    default: 'cli',
+    hidden: true,
+    describe: 'Whose words misses use for options',
+  },
   ...SUGGEST_OPTIONS,
 } as const;
 
@@ -188,6 +197,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       repeat: argv.repeat,
       ignore: argv.ignore,
       ignoreTool: argv['ignore-tool'],
+      words: argv.hints === 'kit' ? TEST_KIT_WORDS : COMMAND_LINE_WORDS,
     });
     const speed = readSpeed(argv.speed);
     const events: ReplayEvents = {
@@ -205,6 +215,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
     else await serveHttp(io, recording, mock, argv, stop.asked);
     mock.end();
     if (plan.plays) sayUnplayed(io, recording, matching.unplayed());
+    for (const remark of matching.idlePaths()) say(io, escapeText(remark));
     const finished = finish?.();
     // A user who has sent a signal may not wait for a server that does not end by itself.
     void stop.asked.then(() => live?.close());

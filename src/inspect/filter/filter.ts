@@ -6,6 +6,7 @@
  *   all  = one { ["and"] one }
  *   one  = "not" one | "(" any ")" | term | word
  */
+import { nearest } from '../../protocol/nearest.ts';
 import {
   FIELD_NAMES,
   type FieldName,
@@ -15,7 +16,7 @@ import {
   type Operator,
 } from './fields.ts';
 import { createTextTest, type Pattern, type TextTest } from './text-test.ts';
-import { filterError, nearest, operatorError, type Token, tokensOf } from './tokens.ts';
+import { filterError, operatorError, type Token, tokensOf } from './tokens.ts';
 import { parseDuration, parseNumber, parseSize, parseTime } from './values.ts';
 
 /** Without parts, `and` holds always and `or` never. */

@@ -5,8 +5,12 @@
  */
 
 import { TapedeckError } from '../../errors.ts';
-import { KEEP_ALL, type MemberFilter } from '../../protocol/json/canonical.ts';
+import { canonicalText, KEEP_ALL, type MemberFilter } from '../../protocol/json/canonical.ts';
 import { followInto, NO_PATHS, type PathProgress, parseJsonPath } from '../../protocol/json/path.ts';
+import { findMember, type Span } from '../../protocol/json/read.ts';
+import { nearest } from '../../protocol/nearest.ts';
+import type { CallTopic } from '../recording/topics.ts';
+import type { HintWords } from './hints.ts';
 
 export type IgnoreRules = {
   params: PathProgress;
@@ -74,4 +78,78 @@ export function argumentsFilter({ tools }: IgnoreRules, tool: string | null): Me
   const rules = tool === null ? undefined : tools.get(tool);
   if (rules === undefined) return KEEP_ALL;
   return rules.isEveryArgumentIgnored ? null : ignoring(KEEP_ALL, rules.arguments);
+}
+
+/** Follows which of the paths ever lead to anything: one with a slip in it ignores nothing, and nobody would know. */
+export type IgnoreWatch = {
+  /** A request was compared. Its params stand at `params` of `bytes`. */
+  see(asked: CallTopic, bytes: Buffer, params: Span | null): void;
+  /** A sentence for each path that met its tool and led to nothing, or whose tool nobody knows but one much like it. */
+  remarks(words: HintWords, of?: CallTopic): string[];
+};
+
+type Watched = { text: string; tool: string | null; path: PathProgress; met: number; isFound: boolean };
+
+const MAX_TOOLS = 1000;
+
+export function createIgnoreWatch(ignore: readonly string[], ignoreTool: readonly string[]): IgnoreWatch {
+  const watched: Watched[] = [
+    ...ignore.map((text) => watch(text, null, parseJsonPath(text))),
+    ...ignoreTool.map((text) => {
+      const { name, path } = readToolPath(text);
+      return watch(text, name, path);
+    }),
+  ];
+  const tools = new Set<string>();
+
+  function remark({ text, tool, met, isFound }: Watched, words: HintWords): string[] {
+    if (isFound) return [];
+    const option = tool === null ? words.ignore(text) : words.ignoreTool(text);
+    if (met > 0) return [`${option} led to nothing in ${met === 1 ? '1 call' : `${met} calls`}`];
+    const meant = tool === null ? null : nearest(tool, [...tools]);
+    return meant === null
+      ? []
+      : [`${option}: no such tool was called; did you mean ${JSON.stringify(meant)}?`];
+  }
+
+  return {
+    see({ method, target }, bytes, params) {
+      if (watched.length === 0) return;
+      const isTool = method === 'tools/call' && target !== null;
+      if (isTool && tools.size < MAX_TOOLS) tools.add(target);
+      for (const one of watched) {
+        if (one.isFound || (one.tool !== null && !(isTool && one.tool === target))) continue;
+        const value = one.tool === null ? params : argumentsOf(bytes, params);
+        if (value === null) continue;
+        one.isFound = leadsTo(bytes, value, one.path);
+        if (target !== null) one.met += 1;
+      }
+    },
+    remarks: (words, of) =>
+      watched
+        .filter(({ tool }) => of === undefined || tool === null || of.method === 'tools/call')
+        .flatMap((one) => remark(one, words)),
+  };
+}
+
+function watch(text: string, tool: string | null, path: ReturnType<typeof parseJsonPath>): Watched {
+  return { text, tool, path: path.start, met: 0, isFound: path.isWhole };
+}
+
+function argumentsOf(bytes: Buffer, params: Span | null): Span | null {
+  return params?.type === 'object' ? (findMember(bytes, params.start, 'arguments') ?? null) : null;
+}
+
+function leadsTo(bytes: Buffer, value: Span, path: PathProgress): boolean {
+  let isFound = false;
+  const following = (paths: PathProgress): MemberFilter => ({
+    enter(step) {
+      const after = followInto(paths, step);
+      isFound ||= after === null;
+      return after === null || after.length === 0 ? null : following(after);
+    },
+    dropsEmpty: false,
+  });
+  canonicalText(bytes, value, following(path));
+  return isFound;
 }

@@ -26,7 +26,15 @@ import { messageSpan } from '../../protocol/message/payload.ts';
 import { DIGEST_BYTES } from '../recording/columns.ts';
 import type { Recording } from '../recording/recording.ts';
 import type { CallTopic } from '../recording/topics.ts';
-import { argumentsFilter, IGNORE_NOTHING, type IgnoreRules, ignoring, readIgnoreRules } from './ignore.ts';
+import {
+  argumentsFilter,
+  createIgnoreWatch,
+  IGNORE_NOTHING,
+  type IgnoreRules,
+  type IgnoreWatch,
+  ignoring,
+  readIgnoreRules,
+} from './ignore.ts';
 
 export type RequestKey = CallTopic & {
   /** Of method and params. */
@@ -133,12 +141,18 @@ export type RecordingKeys = {
    * apart any more, so none of them answers anybody.
    */
   isAmbiguous(key: RequestKey): boolean;
+  watch: IgnoreWatch;
 };
 
 /** Reads all recorded calls where the recording's redaction key is not at hand; none otherwise. */
-export function createRecordingKeys(recording: Recording, rules: IgnoreRules): RecordingKeys {
+export function createRecordingKeys(
+  recording: Recording,
+  ignore: readonly string[],
+  ignoreTool: readonly string[],
+): RecordingKeys {
   const { script, read } = recording;
-  const makeKey = createKeyMaker(recording, rules);
+  const watch = createIgnoreWatch(ignore, ignoreTool);
+  const makeKey = createKeyMaker(recording, readIgnoreRules(ignore, ignoreTool), watch);
 
   function keyAt(place: Place): RequestKey | null {
     const json = loadIfThere(recording, place);
@@ -185,6 +199,7 @@ export function createRecordingKeys(recording: Recording, rules: IgnoreRules): R
     keyAt,
     digestOf,
     isAmbiguous: (key) => ambiguous.size > 0 && ambiguous.has(nameOfKey(key)),
+    watch,
   };
 }
 
@@ -196,7 +211,7 @@ export function* recordedKeys(
   recording: Recording,
   { ignore, ignoreTool }: { ignore: readonly string[]; ignoreTool: readonly string[] },
 ): Generator<RequestKey> {
-  const keys = createRecordingKeys(recording, readIgnoreRules(ignore, ignoreTool));
+  const keys = createRecordingKeys(recording, ignore, ignoreTool);
   for (let call = 0; call < recording.script.size; call += 1) {
     const key = keys.keyAt(recording.script.placeOf(call));
     if (key !== null) yield key;
@@ -226,7 +241,7 @@ const MAX_REMEMBERED = 256;
 const MAX_REMEMBERED_BYTES = 2048;
 
 /** Remembers keys by their text: a live request and its recorded twin mostly have the same, and many requests come again. */
-function createKeyMaker({ session }: Recording, rules: IgnoreRules) {
+function createKeyMaker({ session }: Recording, rules: IgnoreRules, watch: IgnoreWatch) {
   const lately = new BoundedMap<string, RequestKey>(MAX_REMEMBERED);
 
   function of(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem {
@@ -234,7 +249,9 @@ function createKeyMaker({ session }: Recording, rules: IgnoreRules) {
     const text = textOf(method, json, params);
     const known = text === null ? undefined : lately.get(text);
     if (known !== undefined) return known;
-    const own = requestKey({ method, target: details.target }, json, params, rules);
+    const asked = { method, target: details.target };
+    watch.see(asked, json, params);
+    const own = requestKey(asked, json, params, rules);
     // A server of both eras answers each in its own way.
     const hasTwin = session.era === 'dual' && details.isModern && typeof own !== 'string';
     const key = hasTwin ? keyFor('modern', own) : own;

@@ -5,10 +5,10 @@
 
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import type { Recording } from '../recording/recording.ts';
-import { readIgnoreRules } from './ignore.ts';
+import { COMMAND_LINE_WORDS, type HintWords } from './hints.ts';
 import { createRecordingKeys } from './key.ts';
 import { type CallCursor, createMatcher, type Hit } from './matcher.ts';
-import { explainMiss, unreadableMiss } from './miss.ts';
+import { explainMiss, type MissContext, unreadableMiss } from './miss.ts';
 import {
   ambiguousRefusal,
   doubtfulRefusal,
@@ -28,13 +28,21 @@ type Decision =
   /** `mayAskLive`: a live server could answer it, and its answer could be recorded. */
   | { kind: 'refuse'; call: number | null; refusal: ReplayRefusal; mayAskLive: boolean };
 
-export type MatchingOptions = { repeat: Repeat; ignore: readonly string[]; ignoreTool: readonly string[] };
+export type MatchingOptions = {
+  repeat: Repeat;
+  ignore: readonly string[];
+  ignoreTool: readonly string[];
+  /** How misses name options; by default as a command line. */
+  words?: HintWords;
+};
 
 export type Matching = {
   /** A new client, which begins at the first of identical calls. */
   connect(): { decide(request: RequestMessage, json: Buffer): Decision };
   /** Calls that no client has asked for. */
   unplayed(): number[];
+  /** Says of each path to ignore that met its tool and never led to anything so. */
+  idlePaths(): readonly string[];
 };
 
 /** Requests without an effect that a recording could show: any client may send them. */
@@ -54,9 +62,18 @@ const METHOD_NOT_FOUND = -32601;
 export function createMatching(recording: Recording, options: MatchingOptions): Matching {
   const { script, session, originOf } = recording;
   const isModern = session.era === 'modern';
-  const keys = createRecordingKeys(recording, readIgnoreRules(options.ignore, options.ignoreTool));
+  const keys = createRecordingKeys(recording, options.ignore, options.ignoreTool);
   const matcher = createMatcher({ ...script, digestOf: keys.digestOf }, options.repeat);
-  const context = { methods: matcher.methods, keyAt: keys.keyAt, originOf, effort: { compared: 0 } };
+  const words = options.words ?? COMMAND_LINE_WORDS;
+  const context: MissContext = {
+    ...{ methods: matcher.methods, keyAt: keys.keyAt, originOf, words, effort: { compared: 0 } },
+    remarks: (asked) => keys.watch.remarks(words, asked),
+    knownTargets(method) {
+      const names = method === 'tools/call' ? [...recording.tools().keys()] : [];
+      const isListed = names.length > 0;
+      return { names: isListed ? names : script.topics.targetsOf(method), isListed };
+    },
+  };
 
   function decide(cursor: CallCursor, request: RequestMessage, json: Buffer): Decision {
     if (isModern && isForeignVersion(request)) return unsupportedVersion(request);
@@ -69,7 +86,7 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     if (typeof key === 'string') {
       const { canonical: method, details } = request;
       // It equals no request, not even itself: to record an answer to it would be in vain.
-      return refuse(missRefusal(unreadableMiss({ method, target: details.target }, key)), null, false);
+      return refuse(missRefusal(unreadableMiss({ method, target: details.target }, key, words)), null, false);
     }
     if (keys.isAmbiguous(key)) return refuse(ambiguousRefusal(request), null);
     try {
@@ -127,6 +144,7 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
       return { decide: (request, json) => decide(cursor, request, json) };
     },
     unplayed: () => [...matcher.unplayed()].map(({ call }) => call),
+    idlePaths: () => keys.watch.remarks(words),
   };
 }
 

@@ -8,12 +8,12 @@
 
 import type { CanonicalProblem } from '../../protocol/json/canonical.ts';
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
-import { jsonPathText } from '../../protocol/json/path.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
-import { shellQuoted } from '../../protocol/text.ts';
+import { nearest as nearestName } from '../../protocol/nearest.ts';
 import type { Origin } from '../recording/recording.ts';
 import type { CallTopic } from '../recording/topics.ts';
+import { type HintWords, ignoreHint, type Path } from './hints.ts';
 import type { RequestKey } from './key.ts';
 import type { CallCandidate, CallCursor, NoHit } from './matcher.ts';
 import { mayAlwaysRepeat } from './repeat.ts';
@@ -46,13 +46,22 @@ export type MissExplanation = CallTopic & {
   problem: CanonicalProblem | null;
   /** The methods of the recording, where it has not the one that was asked for. */
   methods: readonly string[];
+  /** The targets that could have been meant, where it has not the one that was asked for; the likeliest, if there is one. */
+  known: KnownTargets | null;
+  meant: string | null;
   near: readonly NearCall[];
   compared: number;
   /** There were more candidates than were compared. */
   isCut: boolean;
   /** Each of these alone would change the outcome, whatever the nearest calls are. */
   options: readonly string[];
+  /** What else its reader should know, as sentences. */
+  remarks: readonly string[];
+  words: HintWords;
 };
+
+/** `isListed`: as the recorded server listed its tools; else those that were asked for. */
+export type KnownTargets = { names: readonly string[]; isListed: boolean };
 
 /** The key of the recorded call at a place, made anew from its payload; null where that cannot be read any more. */
 type KeyAt = (place: Place) => RequestKey | null;
@@ -62,6 +71,9 @@ export type MissContext = {
   methods: readonly string[];
   keyAt: KeyAt;
   originOf: (place: Place) => Origin;
+  knownTargets: (method: string) => KnownTargets;
+  remarks: (asked: CallTopic) => readonly string[];
+  words: HintWords;
   /** How many calls were compared for misses so far. */
   effort: { compared: number };
 };
@@ -89,10 +101,16 @@ export function explainMiss(
   client: CallCursor,
   recorded: MissContext,
 ): MissExplanation {
+  const { method, target } = key;
+  const { words } = recorded;
   const isMethodKnown = noHit.reason !== 'never-recorded' || noHit.isMethodKnown;
+  const isOther = noHit.reason === 'never-recorded' && target !== null;
+  const known = isOther ? recorded.knownTargets(method) : null;
   return {
-    method: key.method,
-    target: key.target,
+    ...{ method, target, words, known },
+    meant:
+      known === null || known.names.includes(target ?? '') ? null : nearestName(target ?? '', known.names),
+    remarks: noHit.reason === 'arguments-differ' ? recorded.remarks(key) : [],
     reason: noHit.reason,
     recorded: noHit.recorded,
     isMethodKnown,
@@ -100,12 +118,16 @@ export function explainMiss(
     problem: null,
     methods: isMethodKnown ? [] : recorded.methods,
     ...(isMethodKnown ? nearest(key, client, recorded) : NOTHING_NEAR),
-    options: optionsFor(noHit.reason),
+    options: optionsFor(noHit.reason, words),
   };
 }
 
 /** The miss of a request that has no key. */
-export function unreadableMiss(asked: CallTopic, problem: CanonicalProblem): MissExplanation {
+export function unreadableMiss(
+  asked: CallTopic,
+  problem: CanonicalProblem,
+  words: HintWords,
+): MissExplanation {
   return {
     ...asked,
     reason: 'unreadable',
@@ -115,20 +137,18 @@ export function unreadableMiss(asked: CallTopic, problem: CanonicalProblem): Mis
     problem,
     methods: [],
     ...NOTHING_NEAR,
-    options: [],
+    ...{ known: null, meant: null, options: [], remarks: [], words },
   };
 }
 
-const ASK_LIVE = '--mode new_episodes';
-
-function optionsFor(reason: NoHit['reason']): string[] {
-  return reason === 'used-up' ? ['--repeat last', '--repeat cycle', ASK_LIVE] : [ASK_LIVE];
+function optionsFor(reason: NoHit['reason'], { repeat, askLive }: HintWords): string[] {
+  return reason === 'used-up' ? [repeat('last'), repeat('cycle'), askLive] : [askLive];
 }
 
 function nearest(
   key: RequestKey,
   client: CallCursor,
-  { keyAt, originOf, effort }: MissContext,
+  { keyAt, originOf, effort, words }: MissContext,
 ): Pick<MissExplanation, 'near' | 'compared' | 'isCut'> {
   const most = effort.compared < ENOUGH_COMPARED ? MAX_COMPARED : FEW_COMPARED;
   const { candidates, isCut } = client.candidates(key, most);
@@ -142,7 +162,7 @@ function nearest(
     if (bytes > MAX_COMPARED_BYTES) return { near, compared, isCut: true };
     compared += 1;
     effort.compared += 1;
-    near = [...near, nearCall(key, recorded, candidate, originOf(candidate.place))]
+    near = [...near, nearCall(key, recorded, candidate, originOf(candidate.place), words)]
       .toSorted(byNearness)
       .slice(0, MAX_NEAR);
   }
@@ -154,11 +174,12 @@ function nearCall(
   recorded: RequestKey,
   { place, isPlayed, isSameTarget }: CallCandidate,
   origin: Origin,
+  words: HintWords,
 ): NearCall {
   const { differences, more, similarity } = diffOf(recorded.params, key.params, MAX_DIFFERENCES);
-  const ignoring = more === 0 && isSameTarget ? ignoreOptions(key, differences) : null;
+  const ignoring = more === 0 && isSameTarget ? ignoreOptions(key, differences, words) : null;
   const needsRepeat = isPlayed && !mayAlwaysRepeat(key.method);
-  const options = ignoring !== null && needsRepeat ? [...ignoring, '--repeat last'] : ignoring;
+  const options = ignoring !== null && needsRepeat ? [...ignoring, words.repeat('last')] : ignoring;
   return { place, origin, target: recorded.target, isPlayed, similarity, differences, more, options };
 }
 
@@ -172,15 +193,16 @@ function byNearness(a: NearCall, b: NearCall): number {
   );
 }
 
-/** Steps into params; null stands for every element of an array. */
-export type Path = readonly (string | number | null)[];
-
-/** One `--ignore` or `--ignore-tool` per difference, as typed in a shell; null where the target differs, which always counts. */
-function ignoreOptions(asked: CallTopic, differences: readonly Difference[]): string[] | null {
+/** One path to ignore per difference; null where the target differs, which always counts. */
+function ignoreOptions(
+  asked: CallTopic,
+  differences: readonly Difference[],
+  words: HintWords,
+): string[] | null {
   const paths = withoutInner(differences.map(pathToIgnore));
   return paths.some(([first]) => first === undefined || first === targetParam(asked.method))
     ? null
-    : paths.map((path) => ignoreOption(asked, path));
+    : paths.map((path) => ignoreHint(asked, path, words));
 }
 
 /** The path to ignore for a difference: the whole array where it has grown or shrunk. */
@@ -196,12 +218,4 @@ function withoutInner(paths: readonly Path[]): Path[] {
     if (!isInner) kept.push(path);
   }
   return kept;
-}
-
-export function ignoreOption({ method, target }: CallTopic, path: Path): string {
-  const isOfTool = method === 'tools/call' && path[0] === 'arguments';
-  // A name with `:$` in it could not be separated from the path.
-  if (isOfTool && target !== null && target !== '' && !target.includes(':$'))
-    return `--ignore-tool ${shellQuoted(`${target}:${jsonPathText(path.slice(1))}`)}`;
-  return `--ignore ${shellQuoted(jsonPathText(path))}`;
 }

@@ -9,6 +9,7 @@ import type { Place } from '../../protocol/message/correlate.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { frameText, type Recording } from '../recording/recording.ts';
 import type { CallTopic } from '../recording/topics.ts';
+import type { HintWords } from './hints.ts';
 import type { MissExplanation, NearCall } from './miss.ts';
 
 /** What a request gets that the recording cannot answer. */
@@ -42,7 +43,7 @@ export function missRefusal(miss: MissExplanation): ReplayRefusal & { error: Mis
 /** Several recorded calls differ only in what was redacted. */
 export function ambiguousRefusal(request: RequestMessage): ReplayRefusal {
   const why =
-    'several recorded calls differ only in what was redacted, and the key of that redaction is not here, so nobody can tell which of them this is; replay it where it was recorded, or ignore the redacted argument';
+    'several recorded calls differ only in what was redacted, and the key of that redaction is in the store that they were exported from, so nobody can tell which of them this is; name that store (`db`), ignore the redacted argument, or record it again by a record mode, which numbers secrets';
   return refusal(request, 'redacted-alike', why, {});
 }
 
@@ -115,6 +116,8 @@ const MAX_DIFFERENCES_IN_ERROR = 20;
 
 const MAX_METHODS = 20;
 
+const MAX_TARGETS = 20;
+
 /** Values stand as their JSON text, so that numbers stay exact. A null says that this side has none. */
 type DifferenceData = {
   change: Difference['change'];
@@ -143,6 +146,8 @@ type MissData = {
   target: string | null;
   recorded: number;
   methods: readonly string[];
+  targets: readonly string[];
+  meant: string | null;
   nearest: NearData[];
   compared: number;
   moreCandidates: boolean;
@@ -155,7 +160,8 @@ type MissError = { code: number; message: string; data: MissData };
 function missError(miss: MissExplanation): MissError {
   return {
     code: NO_RECORDED_ANSWER,
-    message: `tapedeck: no recorded answer to ${reasonText(miss)}`,
+    // Most clients show nothing else of an error.
+    message: `tapedeck: no recorded answer to ${missLine(miss)}`,
     data: {
       reason: miss.reason,
       explanation: reasonText(miss),
@@ -163,6 +169,8 @@ function missError(miss: MissExplanation): MissError {
       target: miss.target,
       recorded: miss.recorded,
       methods: miss.methods.slice(0, MAX_METHODS),
+      targets: miss.known?.names.slice(0, MAX_TARGETS) ?? [],
+      meant: miss.meant,
       nearest: miss.near.map(nearData),
       compared: miss.compared,
       moreCandidates: miss.isCut,
@@ -203,8 +211,9 @@ function nearData({
 /** One line, without its end. */
 function missLine(miss: MissExplanation): string {
   const [near] = miss.near;
-  const options = [...(near?.options?.length ? [near.options.join(' ')] : []), ...miss.options];
-  const parts = [reasonText(miss)];
+  const together = near?.options?.length ? [near.options.join(miss.words.and)] : [];
+  const options = [...together, ...miss.options];
+  const parts = [reasonText(miss), ...miss.remarks];
   if (near !== undefined) parts.push(nearLine(near, miss.compared));
   if (options.length > 0) parts.push(`options: ${[...new Set(options)].join(', or ')}`);
   return parts.join('; ');
@@ -223,22 +232,17 @@ function missReport(miss: MissExplanation): string {
   const lines = [reasonText(miss), `  params that count: ${miss.params.toString()}`];
   if (miss.methods.length > 0)
     lines.push(`  recorded methods: ${miss.methods.map((m) => JSON.stringify(m)).join(', ')}`);
-  for (const near of miss.near) lines.push(...nearReport(near));
+  for (const remark of miss.remarks) lines.push(`  ${remark}`);
+  for (const near of miss.near) lines.push(...nearReport(near, miss.words));
   if (miss.isCut) lines.push(`  compared with ${miss.compared} recorded calls only: there are more`);
   for (const option of miss.options) lines.push(`  option: ${option}`);
   return `${lines.join('\n')}\n`;
 }
 
-function nearReport({
-  place,
-  origin,
-  target,
-  isPlayed,
-  similarity,
-  differences,
-  more,
-  options,
-}: NearCall): string[] {
+function nearReport(
+  { place, origin, target, isPlayed, similarity, differences, more, options }: NearCall,
+  { and }: HintWords,
+): string[] {
   const of = target === null ? '' : ` of ${JSON.stringify(target)}`;
   const state = isPlayed ? 'already played' : 'not played yet';
   const lines = [
@@ -246,7 +250,7 @@ function nearReport({
   ];
   for (const difference of differences) lines.push(`    ${differenceText(difference)}`);
   if (more > 0) lines.push(`    and ${more} more`);
-  if (options !== null && options.length > 0) lines.push(`    would match with: ${options.join(' ')}`);
+  if (options !== null && options.length > 0) lines.push(`    would match with: ${options.join(and)}`);
   return lines;
 }
 
@@ -286,11 +290,23 @@ function reasonText(miss: MissExplanation): string {
       return `${call}: the arguments differ. ${ofTarget(miss)} ${miss.recorded === 1 ? 'was' : 'were'} recorded, but none with these params`;
     case 'never-recorded':
       return miss.isMethodKnown
-        ? `${call}: never recorded. The recording has other calls of ${name(miss.method)}, none of this target`
-        : `${call}: never recorded. The recording has no call of ${name(miss.method)}`;
+        ? `${call}: never recorded. The recording has other calls of ${name(miss.method)}, none of this target${targetsText(miss)}`
+        : `${call}: never recorded. The recording has no call of ${name(miss.method)}${targetsText(miss)}`;
     case 'unreadable':
       return `${call}: cannot be matched: what it asks ${miss.problem === null ? 'is unknown' : CANONICAL_PROBLEM[miss.problem]}`;
   }
+}
+
+/** What could have been asked for: as the server listed it, else as it was asked for. */
+function targetsText({ known, meant, target }: MissExplanation): string {
+  if (known === null || known.names.length === 0) return '';
+  if (known.isListed && known.names.includes(target ?? '')) return ', though the server listed it';
+  const guess = meant === null ? '' : `. Did you mean ${JSON.stringify(meant)}?`;
+  const shown = known.names.slice(0, MAX_TARGETS).map((one) => JSON.stringify(one));
+  const more = known.names.length - shown.length;
+  const list = `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const whose = known.isListed ? 'the server listed' : 'it has';
+  return `${guess}${guess === '' ? '; ' : ' '}${guess === '' ? whose : `${whose[0]?.toUpperCase()}${whose.slice(1)}`} ${list}`;
 }
 
 function callText({ method, target }: CallTopic): string {

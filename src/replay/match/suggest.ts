@@ -6,8 +6,9 @@
 
 import { type Diff, diffOf } from '../../protocol/json/diff.ts';
 import type { CallTopic } from '../recording/topics.ts';
+import { COMMAND_LINE_WORDS, ignoreHint, type Path } from './hints.ts';
 import type { RequestKey } from './key.ts';
-import { ignoreOption, type Path, pathToIgnore } from './miss.ts';
+import { pathToIgnore } from './miss.ts';
 
 export type Suggestion = CallTopic & {
   /** As typed in a shell. */
@@ -118,7 +119,7 @@ function suggestionsOf(asked: CallTopic, diffs: readonly Diff[], pairs: number):
   for (const { differences } of diffs) {
     const counted = new Set<string>();
     for (const difference of differences) {
-      const option = ignoreOption(asked, general(pathToIgnore(difference)));
+      const option = ignoreHint(asked, general(pathToIgnore(difference)), COMMAND_LINE_WORDS);
       const example = { first: exampleText(difference.from), second: exampleText(difference.to) };
       const suggestion = found.get(option) ?? { ...asked, option, differing: 0, pairs, example };
       if (!counted.has(option)) suggestion.differing += 1;

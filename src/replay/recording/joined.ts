@@ -50,6 +50,7 @@ export function joinRecordings(recordings: readonly Recording[]): Recording {
       const part = lastOf(parts, ({ httpExchanges }) => httpExchanges < number);
       return part.recording.httpExchange(number - part.httpExchanges);
     },
+    tools: () => new Map(recordings.flatMap(({ tools }) => [...tools()])),
     paramHeadersOf(tool) {
       const known = recordings.findLast(({ paramHeadersOf }) => paramHeadersOf(tool).length > 0);
       return known?.paramHeadersOf(tool) ?? [];

@@ -39,6 +39,8 @@ export type Recording = MessageLinks &
     /** Parses such a text; undefined where it is no message. */
     read(json: Buffer): Message | undefined;
     httpExchange(number: number): HttpHead | undefined;
+    /** The tools that the server listed. */
+    tools(): Tools;
     /** Which arguments of a tool its clients repeat in HTTP headers; none where its schema was not recorded. */
     paramHeadersOf: ParamHeadersOf;
     /** Names the frame for people. */
@@ -96,10 +98,11 @@ export function readRecording(
   };
   const read = (json: Buffer) => parseMessages(json)[0];
   let tools: Tools | undefined;
-  const paramHeadersOf = (tool: string) => {
+  const listed = () => {
     tools ??= toolsIn(links.resultsOf('tools/list'), load);
-    return paramHeadersIn(tools, tool);
+    return tools;
   };
+  const paramHeadersOf = (tool: string) => paramHeadersIn(listed(), tool);
   // The mock refuses by itself what was refused for its headers. The same request with the right ones is another.
   const isMismatched = (place: Place, number: number) => {
     const json = load(place);
@@ -120,6 +123,7 @@ export function readRecording(
     read,
     httpExchange,
     ...links,
+    tools: listed,
     paramHeadersOf,
     originOf: ({ seq }) => ({ seq, session: null }),
     hadEventId: ({ seq }) => events.hadId(seq),

@@ -16,6 +16,8 @@ export type Topics = {
   /** The topic's number, or -1. */
   find(asked: CallTopic): number;
   methodOf(topic: number): string;
+  /** The targets of a method; of very many the first. */
+  targetsOf(method: string): string[];
   /** In the order in which they first appear. */
   methods: readonly string[];
 };
@@ -57,6 +59,10 @@ export function createTopics(): Topics {
       return known.get(name) ?? table.find(digestOf(asStored(name)));
     },
     methodOf: (topic) => methods[methodOfTopic.at(topic)] ?? '',
+    targetsOf: (method) =>
+      [...known.keys()].flatMap((name) =>
+        name.startsWith(`${method}\0`) ? [name.slice(method.length + 1)] : [],
+      ),
     methods,
   };
 }

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Difference, diffOf, jsonPointer } from '../../../src/protocol/json/diff.ts';
-import { readIgnoreRules } from '../../../src/replay/match/ignore.ts';
+import { COMMAND_LINE_WORDS, type HintWords, TEST_KIT_WORDS } from '../../../src/replay/match/hints.ts';
+import { createIgnoreWatch, readIgnoreRules } from '../../../src/replay/match/ignore.ts';
 import type { RequestKey } from '../../../src/replay/match/key.ts';
 import { createMatcher } from '../../../src/replay/match/matcher.ts';
 import {
@@ -52,12 +53,26 @@ function missOf(recorded: readonly RequestKey[], asked: readonly RequestKey[]): 
   return explainMiss(key, answer, client, lookInto(recorded, matcher.methods));
 }
 
+function explainAs(words: HintWords, recorded: RequestKey, asked: RequestKey): MissExplanation {
+  const matcher = createMatcher(recordedCalls([recorded]));
+  const client = matcher.connect();
+  const answer = client.next(asked);
+  if (answer.kind !== 'miss') throw new Error('there is no miss');
+  return explainMiss(asked, answer, client, { ...lookInto([recorded], matcher.methods), words });
+}
+
 function lookInto(recorded: readonly RequestKey[], methods: readonly string[]): MissContext {
   return {
     methods,
     keyAt: ({ seq }) => recorded[seq] ?? null,
     originOf: ({ seq }) => ({ seq, session: null }),
     effort: { compared: 0 },
+    knownTargets: (asked) => ({
+      names: recorded.flatMap(({ method, target }) => (method === asked && target !== null ? [target] : [])),
+      isListed: false,
+    }),
+    remarks: () => [],
+    words: COMMAND_LINE_WORDS,
   };
 }
 
@@ -128,12 +143,41 @@ test('a call that was never recorded says so, and shows no difference where noth
 test('a tool that was never recorded shows the others, with no option to take their answers', () => {
   const miss = missOf([call('add', { a: 1 }), call('sub', { a: 1 })], [call('ad', { a: 1 })]);
   expect(missLine(miss)).toContain(
-    'tools/call "ad": never recorded. The recording has other calls of tools/call',
+    'tools/call "ad": never recorded. The recording has other calls of tools/call, none of this target. Did you mean "add"? It has "add", "sub"; ',
   );
   expect(miss.near.map(({ target, options }) => [target, options])).toEqual([
     ['add', null],
     ['sub', null],
   ]);
+});
+
+test('an ignored path that led to nothing is told, and so is a tool with a slip in its name', () => {
+  const watch = createIgnoreWatch(['$.arguments.x', '$.nowhere'], ['add:$.nwo', 'ad:$.x', 'other:$.x']);
+  const json = Buffer.from('{"name":"add","arguments":{"x":1,"now":[2]}}');
+  watch.see({ method: 'tools/call', target: 'add' }, json, { start: 0, end: json.length, type: 'object' });
+  expect(watch.remarks(COMMAND_LINE_WORDS)).toEqual([
+    "--ignore '$.nowhere' led to nothing in 1 call",
+    "--ignore-tool 'add:$.nwo' led to nothing in 1 call",
+    '--ignore-tool \'ad:$.x\': no such tool was called; did you mean "add"?',
+  ]);
+  expect(watch.remarks(TEST_KIT_WORDS)[1]).toBe("ignoreTool: ['add:$.nwo'] led to nothing in 1 call");
+});
+
+test('the message of the error alone has the difference and the options, in the words of its place', () => {
+  const [recorded, asked] = [call("it's", { now: 1 }), call("it's", { now: 2 })];
+  const miss = missOf([recorded], [asked]);
+  const words: [MissExplanation, string][] = [
+    [miss, "--ignore-tool 'it'\\''s:$.now', or --mode new_episodes"],
+    [
+      explainAs(TEST_KIT_WORDS, recorded, asked),
+      'ignoreTool: ["it\'s:$.now"], or TAPEDECK_MODE=new_episodes',
+    ],
+  ];
+  for (const [one, options] of words) {
+    const { message } = missError(one);
+    expect(message).toContain('/arguments/now changed: recorded 1, live 2');
+    expect(message.endsWith(`; options: ${options}`)).toBe(true);
+  }
 });
 
 test('a call that was used up says so before all else, and which options would answer it', () => {
@@ -204,7 +248,7 @@ test('at most some hundreds of calls are compared, and a cut is said', () => {
 });
 
 test('what has no canonical form says why', () => {
-  const miss = unreadableMiss({ method: 'tools/call', target: 't' }, 'too-deep');
+  const miss = unreadableMiss({ method: 'tools/call', target: 't' }, 'too-deep', COMMAND_LINE_WORDS);
   expect(missLine(miss)).toBe(
     'tools/call "t": cannot be matched: what it asks is nested more than 200 levels deep',
   );
