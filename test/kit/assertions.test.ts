@@ -98,7 +98,7 @@ test('misses are listed with every difference, and nothing in them can drive a t
   const text = complaint(() => deck.assertNoMisses());
   expect(text).toMatch(/^2 calls have no answer in the recording\.\n/);
   expect(text).toContain(
-    '    /arguments/message changed: recorded "Hello, tape.", live "red \\u001b[31m"\n    would match with: ignoreTool: ['echo:$.message']',
+    '    /arguments/message changed: recorded "Hello, tape.", live "red \\u001b[31m"\n    would match with: ignoreTool: [\'echo:$.message\']',
   );
   expect(text).toContain('resources/read "x:y": never recorded.');
   expect(text).not.toContain('\u001b');

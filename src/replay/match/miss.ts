@@ -61,7 +61,7 @@ export type MissExplanation = CallTopic & {
 };
 
 /** `isListed`: as the recorded server listed its tools; else those that were asked for. */
-export type KnownTargets = { names: readonly string[]; isListed: boolean };
+type KnownTargets = { names: readonly string[]; isListed: boolean };
 
 /** The key of the recorded call at a place, made anew from its payload; null where that cannot be read any more. */
 type KeyAt = (place: Place) => RequestKey | null;
