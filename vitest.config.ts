@@ -1,9 +1,10 @@
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { yargsInside } from './scripts/yargs-inside.js';
 
 type ProjectConfig = NonNullable<TestProjectInlineConfiguration['test']>;
-type Plugin = { name: string; enforce: 'pre'; transform(code: string, id: string): string | null };
+type Plugin = { name: string; enforce?: 'pre'; transform(code: string, id: string): string | null };
 
 /** Tests that start no process: `test/support/no-processes.ts` holds them to it. */
 const UNIT = [
@@ -61,8 +62,12 @@ function project(
   own: ProjectConfig,
 ): { plugins: Plugin[]; test: ProjectConfig } {
   return {
-    plugins: [builtThreads],
-    test: { ...DEADLINES, name, isolate: false, maxWorkers: 2, sequence: { groupOrder }, ...own },
+    plugins: [builtThreads, yargsInside],
+    test: {
+      ...{ ...DEADLINES, name, isolate: false, maxWorkers: 2, sequence: { groupOrder } },
+      server: { deps: { inline: [/[\\/]node_modules[\\/](yargs|cliui|wrap-ansi)[\\/]/] } },
+      ...own,
+    },
   };
 }
 

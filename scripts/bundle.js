@@ -4,11 +4,14 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { rolldown } from 'rolldown';
+import { yargsInside } from './yargs-inside.js';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const BUILD = join(ROOT, 'build');
 const DIST = join(ROOT, 'dist');
 const MODULES = `${sep}node_modules${sep}`;
+
+const LOCALES = "'../../../locales'";
 
 /** What others import or start, by its name in `dist`. */
 const ENTRIES = {
@@ -27,7 +30,7 @@ async function bundle() {
     platform: 'node',
     external: (name, importer) =>
       /^node:|^[a-z@]/.test(name) && name !== 'yargs' && !importer?.includes(MODULES),
-    plugins: [yargsInside],
+    plugins: [yargsInside, localesInDist],
   });
   const { output } = await build.write({
     dir: DIST,
@@ -41,34 +44,15 @@ async function bundle() {
   return [...new Set(files.filter((file) => file.includes(MODULES)).map(packageOf))].sort();
 }
 
-/**
- * yargs finds its texts in `dist`; formats no help for a command that runs without showing it; and measures plain
- * text without the tables of `string-width`, which take long to load.
- */
-const yargsInside = {
-  name: 'yargs-inside',
-  resolveId: (name, importer) =>
-    name === 'string-width' && importer?.includes(MODULES) ? '\0string-width' : null,
-  load: (id) =>
-    id === '\0string-width'
-      ? `export { widthOf as default } from ${JSON.stringify(join(BUILD, 'inspect/view/text.js'))};`
-      : null,
+/** yargs finds its texts in `dist`. */
+const localesInDist = {
+  name: 'locales-in-dist',
   transform(code, id) {
-    const change = YARGS_CHANGES.find(({ file }) => id.endsWith(join('yargs', file)));
-    if (change === undefined) return null;
-    if (!code.includes(change.from)) throw new Error(`${change.file} of yargs has no ${change.from}`);
-    return code.replace(change.from, change.to);
+    if (!id.endsWith(join('yargs/lib/platform-shims/esm.mjs'))) return null;
+    if (!code.includes(LOCALES)) throw new Error(`${id} has no ${LOCALES}`);
+    return code.replace(LOCALES, "'../locales'");
   },
 };
-
-const YARGS_CHANGES = [
-  { file: 'lib/platform-shims/esm.mjs', from: "'../../../locales'", to: "'../locales'" },
-  {
-    file: 'build/lib/command.js',
-    from: 'yargs.getInternalMethods().getUsageInstance().cacheHelpMessage();',
-    to: ';',
-  },
-];
 
 function packageOf(file) {
   const start = file.lastIndexOf(MODULES) + MODULES.length;
