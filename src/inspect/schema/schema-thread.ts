@@ -7,6 +7,12 @@ import type { Question, Verdict } from './schemas.ts';
 /** Formats are annotations in JSON Schema 2020-12, and unknown keywords are allowed. */
 const OPTIONS = { strict: false, validateFormats: false, allErrors: false, logger: false } as const;
 
+/** The schemas of schemas take long to compile: once for each dialect is enough. */
+const DIALECTS = {
+  'draft-07': { Validator: Ajv, judge: new Ajv(OPTIONS) },
+  '2020-12': { Validator: Ajv2020, judge: new Ajv2020(OPTIONS) },
+};
+
 const { port, bell } = workerData as { port: MessagePort; bell: Int32Array };
 
 const compiled = new Map<string, ValidateFunction | Verdict>();
@@ -43,10 +49,12 @@ function compile(text: string): ValidateFunction | Verdict {
   const isOld = /^https?:\/\/json-schema\.org\/draft-07\/schema$/.test(dialect);
   if (!isOld && dialect !== 'https://json-schema.org/draft/2020-12/schema')
     return { kind: 'unchecked', why: `the dialect ${JSON.stringify(dialect)} is not known here` };
-  // Each schema has a world of its own: an `$id` that two of them have is no conflict.
-  const ajv = isOld ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
+  const { Validator, judge } = DIALECTS[isOld ? 'draft-07' : '2020-12'];
   try {
-    return ajv.compile(schema);
+    if (judge.validateSchema(schema) !== true)
+      return { kind: 'broken', why: `schema is invalid: ${judge.errorsText()}` };
+    // Each schema has a world of its own: an `$id` that two of them have is no conflict.
+    return new Validator({ ...OPTIONS, validateSchema: false }).compile(schema);
   } catch (error) {
     const { message } = error as Error;
     const isRemote = (error as { missingRef?: string }).missingRef !== undefined;
