@@ -14,7 +14,7 @@ const UNIT = [
   'test/conformance/*.test.ts',
   'test/export/{fixpoint,large,other-tools}.test.ts',
   'test/inspect/**/*.test.ts',
-  'test/kit/{assertions,recording-path,transport}.test.ts',
+  'test/kit/{assertions,clients,recording-path,transport}.test.ts',
   'test/protocol/**/*.test.ts',
   'test/replay/verify.test.ts',
   'test/replay/{live,match,play}/*.test.ts',

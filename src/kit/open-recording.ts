@@ -77,8 +77,12 @@ function notRecorded({ recording, upstream }: Settings, cause: TapedeckError): T
 function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, log: CallLog): Deck {
   const { recording, live, plan } = playback;
   const { mode, speed } = settings;
-  const matching = createMatching(recording, { ...settings, words: TEST_KIT_WORDS });
-  const recorded = createRecordedCalls(recording, matching.unplayed());
+  const matching = createMatching(recording, {
+    ...settings,
+    words: TEST_KIT_WORDS,
+    sharesClients: !plan.asks,
+  });
+  const recorded = createRecordedCalls(recording, matching.unasked());
   const notices: string[] = [];
   const onNotice = ({ text }: Notice) =>
     void notices.push(text.trimEnd().split('\n').map(escapeText).join('\n'));

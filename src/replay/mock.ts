@@ -6,6 +6,7 @@
 
 import type { Id } from '../protocol/message/details.ts';
 import type { Message, NotificationMessage } from '../protocol/message/message.ts';
+import { FIRST_CLIENT } from '../protocol/wire/frame.ts';
 import type { Live } from './live/live.ts';
 import type { Matching } from './match/matching.ts';
 import { createPlayer, type RecordedReply } from './play/player.ts';
@@ -60,9 +61,11 @@ export function createMock({ recording, matching, speed, events, live }: MockOpt
   const timetable = createTimetable(speed);
 
   function createClient(sendUnasked: Send): MockClient {
-    const progress = matching.connect();
+    const matched = matching.connect();
     const player = createPlayer({ recording, timetable, sendUnasked, events });
-    const server = live?.createClient(sendUnasked) ?? null;
+    const server = live?.createClient(sendUnasked, matched.number) ?? null;
+    /** What the server said first is still to be played: it depends on who the client is. */
+    let isAwaiting = false;
 
     function receive(message: Message, json: Buffer, asker = NOBODY): RecordedReply | null {
       server?.learn(message, json);
@@ -79,7 +82,8 @@ export function createMock({ recording, matching, speed, events, live }: MockOpt
         server.ask(request, null);
         return null;
       }
-      const decision = progress.decide(message, json);
+      const decision = matched.decide(message, json);
+      if (isAwaiting) begin();
       if (decision.call !== null) events.onMatch?.(message, script.placeOf(decision.call));
       if (server !== null && decision.kind === 'refuse' && decision.mayAskLive) {
         server.ask(request, decision.refusal);
@@ -100,13 +104,22 @@ export function createMock({ recording, matching, speed, events, live }: MockOpt
       if (cancels !== null) player.cancel(cancels);
     }
 
+    function begin(): void {
+      const client = script.clients.length > 1 ? matched.boundTo() : (script.clients[0] ?? FIRST_CLIENT);
+      isAwaiting = client === null;
+      if (client !== null) player.begin(client);
+    }
+
     return {
       receive,
       abandon(id, asker) {
         if (!server?.cancel(id.key, asker)) player.abandon(id, asker);
       },
-      begin: player.begin,
-      leave: () => void server?.close(),
+      begin,
+      leave() {
+        matched.leave();
+        void server?.close();
+      },
     };
   }
 

@@ -138,6 +138,8 @@ test('the plan asks at once what was asked at once, and waits where the client h
     httpExchange: null,
     relation: to === null ? null : kind === 'notification' ? 'cancel' : 'reply',
     to: to === null ? null : { seq: to, n: 0 },
+    client: 1,
+    errorCode: null,
   });
   const { acts, calls } = planOf([
     line(1, 'client', 'request'),

@@ -76,7 +76,7 @@ const NEWS = /^{.*"method":"notifications\/(?:\w+\/list_changed|resources\/updat
 export function talkOf(db: string, sessions: readonly string[] = ['latest']): Talk {
   const { recording } = openMock(db, { sessions });
   const { script } = recording;
-  const talk: Talk = { calls: [], news: script.prologue().map(({ place }) => textAt(recording, place)) };
+  const talk: Talk = { calls: [], news: script.prologue(1).map(({ place }) => textAt(recording, place)) };
   for (let call = 0; call < script.size; call += 1) {
     const said = [...script.stepsOf(call), ...script.aftermathOf(call)].flatMap(({ place, kind }) => {
       const answer = kind === 'request' ? recording.answerTo(place) : null;

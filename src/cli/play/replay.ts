@@ -2,7 +2,7 @@ import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
 import { COMMAND_LINE_WORDS, TEST_KIT_WORDS } from '../../replay/match/hints.ts';
-import { createMatching } from '../../replay/match/matching.ts';
+import { createMatching, type Matching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
 import { createMock, type Mock } from '../../replay/mock.ts';
 import type { ReplayEvents } from '../../replay/play/request.ts';
@@ -198,6 +198,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       ignore: argv.ignore,
       ignoreTool: argv['ignore-tool'],
       words: argv.hints === 'kit' ? TEST_KIT_WORDS : COMMAND_LINE_WORDS,
+      sharesClients: !plan.asks,
     });
     const speed = readSpeed(argv.speed);
     const events: ReplayEvents = {
@@ -214,7 +215,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
     if (argv.listen === undefined) await serveStdio(io, mock, stop.asked);
     else await serveHttp(io, recording, mock, argv, stop.asked);
     mock.end();
-    if (plan.plays) sayUnplayed(io, recording, matching.unplayed());
+    if (plan.plays) sayUnasked(io, matching);
     for (const remark of matching.idlePaths()) say(io, escapeText(remark));
     const finished = finish?.();
     // A user who has sent a signal may not wait for a server that does not end by itself.
@@ -302,9 +303,9 @@ async function serveHttp(
   await server.stop();
 }
 
-function sayUnplayed(io: Io, { script }: Recording, unplayed: readonly number[]): void {
-  if (unplayed.length > 0)
-    say(io, `${unplayed.length} of ${script.size} recorded calls were never asked for`);
+function sayUnasked(io: Io, { unasked, size }: Matching): void {
+  const count = unasked().length;
+  if (count > 0) say(io, `${count} of ${size} recorded calls were never asked for`);
 }
 
 function readSpeed(text: string): Speed {

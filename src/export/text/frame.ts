@@ -3,7 +3,14 @@
 import { isUtf8 } from 'node:buffer';
 import { withoutSpace } from '../../protocol/json/edit.ts';
 import { type Span, stringText } from '../../protocol/json/read.ts';
-import type { Channel, Frame, FramePart, HttpMark, LineEnd } from '../../protocol/wire/frame.ts';
+import {
+  type Channel,
+  FIRST_CLIENT,
+  type Frame,
+  type FramePart,
+  type HttpMark,
+  type LineEnd,
+} from '../../protocol/wire/frame.ts';
 import type { BareFrame } from '../../store/read/frames.ts';
 import type { ImportedRest } from '../../store/write/import.ts';
 import { BadLine, type Members, wellFormed } from './members.ts';
@@ -27,11 +34,12 @@ const MARKS: Record<HttpMark, true> = {
   replayed: true,
 };
 
-const STDIO_MEMBERS = ['ms', 'channel', 'unfinished', 'part', 'lineEnd', 'truncated', 'redacted'];
+const STDIO_MEMBERS = ['ms', 'client', 'channel', 'unfinished', 'part', 'lineEnd', 'truncated', 'redacted'];
 
 const HTTP_MEMBERS = [
   'ms',
   'http',
+  'client',
   'channel',
   'unfinished',
   'part',
@@ -47,9 +55,10 @@ const SHA256 = /^[0-9a-f]{64}$/;
 
 /** The line in pieces. `original` is what the sender had sent, where it was edited. */
 export function* frameLine(frame: BareFrame, ms: string, original: Buffer | null): Generator<string> {
-  const { channel, http, payload } = frame;
+  const { channel, http, payload, client } = frame;
   const exchange = http === null ? '' : `,"http":${http.exchange}`;
-  yield `{"ms":${ms}${exchange},"channel":"${channel}"${frame.isUnfinished ? ',"unfinished":true' : formJson(frame)}`;
+  const whose = client === undefined ? '' : `,"client":${client}`;
+  yield `{"ms":${ms}${exchange}${whose},"channel":"${channel}"${frame.isUnfinished ? ',"unfinished":true' : formJson(frame)}`;
   yield* payloadJson(channel, payload);
   if (original !== null) {
     const pieces = payloadJson(channel, original);
@@ -96,6 +105,7 @@ export function readFrame(line: Members, at: number, isStdio: boolean): Frame | 
   const common = {
     ...{ channel, at, payload, truncated: isCut, part: readPart(line, channel) },
     ...redacted,
+    ...readClient(line),
     size: isCut ? size : (redacted.size ?? payload.length),
   };
   if (exchange === null) {
@@ -119,6 +129,13 @@ function readHttpNumber(line: Members, channel: Channel, isStdio: boolean): numb
     throw new BadLine('expected the number of its HTTP exchange, from 1 on, as `http`');
   }
   return exchange;
+}
+
+/** The first client is not named. */
+function readClient(line: Members): Pick<Frame, 'client'> {
+  const client = line.count('client');
+  if (client === 0) throw new BadLine('expected the number of its client, from 1 on, as `client`, got 0');
+  return client === null || client === FIRST_CLIENT ? {} : { client };
 }
 
 function readTruncated(

@@ -229,16 +229,48 @@ export function* checkSession(
     isForeign: session.importedFrom !== null,
     lingeredMs: lingeredOf(store, session),
   } as const;
-  const check = createCheck(facts, schemas);
+  const checks = createClientChecks(facts, schemas);
   for (const happening of eachHappening(store, session)) {
     if (happening.type === 'frame') {
-      yield* check.frame(happening.frame, happening.frame.seq);
+      yield* checks.of(happening.frame).frame(happening.frame, happening.frame.seq);
       onFrame(happening.frame.seq);
     } else if (happening.type === 'end') {
-      yield* check.httpExchange(checkedExchange(happening.httpExchange), httpClosing(happening.httpExchange));
+      const { httpExchange } = happening;
+      yield* checks
+        .ofExchange(httpExchange.number)
+        .httpExchange(checkedExchange(httpExchange), httpClosing(httpExchange));
     }
   }
-  yield* check.end();
+  for (const check of checks.all()) yield* check.end();
+}
+
+/** Each client of a session is held to the rules for itself: each has its own handshake, its own ids, its own server. */
+function createClientChecks(facts: CheckedSession, schemas: Schemas) {
+  const first = createCheck(facts, schemas);
+  const others = new Map<number, Check>();
+  /** The clients of open HTTP exchanges, but for the first one's. */
+  const clientOf = new Map<number, number>();
+
+  /** When the session's own client had gone is told of the first one. */
+  function checkFor(client: number | undefined): Check {
+    if (client === undefined) return first;
+    const check = others.get(client) ?? createCheck({ ...facts, lingeredMs: null }, schemas);
+    others.set(client, check);
+    return check;
+  }
+
+  return {
+    of({ client, http }: Frame): Check {
+      if (client !== undefined && http !== null) clientOf.set(http.exchange, client);
+      return checkFor(client);
+    },
+    ofExchange(number: number): Check {
+      const client = clientOf.get(number);
+      clientOf.delete(number);
+      return checkFor(client);
+    },
+    all: () => [first, ...others.values()],
+  };
 }
 
 function lingeredOf(store: Store, { number, transport, endedAt }: SessionRow): number | null {

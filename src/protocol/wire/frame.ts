@@ -39,7 +39,12 @@ export type Frame = {
   http: FrameHttp | null;
   /** The rules that replaced something in `payload`, which may then be longer or shorter than `size`. */
   redacted?: readonly string[];
+  /** Which client it came from or went to, where a session has several: from 2 on. Missing for the first, or only, one. */
+  client?: number;
 };
+
+/** Where a frame does not name its client. */
+export const FIRST_CLIENT = 1;
 
 export type LineEnd = '' | '\n' | '\r\n';
 

@@ -26,6 +26,8 @@ export type LiveCall = {
 };
 
 export type LiveCallsOptions = {
+  /** The recorded client that this one is. */
+  client: () => number;
   /** How long an answer may take after the request, or after the latest progress. */
   timeoutMs: number;
   /** Microseconds since the Unix epoch. */
@@ -75,6 +77,8 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
     fail(call, `nothing was heard of it for ${timeoutMs / 1000} s`);
   });
   let onIdle = () => {};
+  const episodeOf = (call: LiveCall, outcome: Episode['outcome'], failure: Failure | null) =>
+    createEpisode(options.client(), call, outcome, failure);
 
   function begin(request: LiveRequest, missed: ReplayRefusal | null): LiveCall {
     const id = options.nextId();
@@ -156,7 +160,8 @@ export function createLiveCalls(options: LiveCallsOptions): LiveCalls {
       order.flush();
     },
     addAside(messages) {
-      order.take().fill({ topic: null, messages, outcome: 'ok', latencyMs: null, failure: null }, true);
+      const aside = { topic: null, messages, outcome: 'ok', latencyMs: null, failure: null } as const;
+      order.take().fill({ client: options.client(), ...aside }, true);
     },
     confirm: order.confirm,
     count: calls.count,
@@ -179,7 +184,8 @@ export function clientId({ request }: LiveCall): string {
   return sourceAt(request.json, ['id']) ?? 'null';
 }
 
-function episodeOf(
+function createEpisode(
+  client: number,
   { request, messages }: LiveCall,
   outcome: Episode['outcome'],
   failure: Failure | null,
@@ -187,7 +193,7 @@ function episodeOf(
   const { canonical: method, details } = request.message;
   const latencyMs =
     outcome === 'unanswered' ? null : ((messages.at(-1)?.at ?? 0) - (messages[0]?.at ?? 0)) / 1000;
-  return { topic: { method, target: details.target }, messages, outcome, latencyMs, failure };
+  return { client, topic: { method, target: details.target }, messages, outcome, latencyMs, failure };
 }
 
 /** No credentials, too slow, too many: troubles of the moment, like every status from 500 on. */

@@ -4,7 +4,7 @@ import { type HttpExchange, newHttpExchange } from '../../protocol/http/exchange
 import { EVENTS_TYPE, JSON_TYPE } from '../../protocol/http/headers.ts';
 import type { Outcome } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
-import type { Channel, Frame, FramePart } from '../../protocol/wire/frame.ts';
+import { type Channel, FIRST_CLIENT, type Frame, type FramePart } from '../../protocol/wire/frame.ts';
 import { oneLine } from '../../protocol/wire/lines.ts';
 import type { Block } from '../../store/write/import.ts';
 import type { CallTopic } from '../recording/topics.ts';
@@ -16,6 +16,8 @@ export type EpisodeMessage = { from: 'client' | 'server'; kind: Message['kind'];
 export type Failure = { by: 'client' | 'server'; why: string };
 
 export type Episode = {
+  /** The recorded client that it belongs to. */
+  client: number;
   /** Null for messages outside of all calls. */
   topic: CallTopic | null;
   /** In the order in which it passed, from the request to its answer. Its ids differ from those of all other episodes. */
@@ -46,7 +48,13 @@ const OK = { status: 200, statusText: 'OK' };
 const ACCEPTED = { status: 202, statusText: 'Accepted' };
 
 export function blockOf(episode: Episode, form: BlockForm): Block {
-  return form.type === 'stdio' ? linesOf(episode) : httpExchangesOf(episode, form.path);
+  const { frames, exchanges } =
+    form.type === 'stdio' ? linesOf(episode) : httpExchangesOf(episode, form.path);
+  const { client } = episode;
+  return {
+    frames: client === FIRST_CLIENT ? frames : frames.map((frame) => ({ ...frame, client })),
+    exchanges,
+  };
 }
 
 function linesOf({ messages }: Episode): Block {

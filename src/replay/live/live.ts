@@ -23,8 +23,8 @@ type LiveOptions = {
 export type Live = {
   /** True where nothing is played: every request goes live. */
   takesAll: boolean;
-  /** `sendUnasked` takes messages that belong to no call. */
-  createClient(sendUnasked: Send): LiveClient;
+  /** `sendUnasked` takes messages that belong to no call; `client` tells which recorded client it is. */
+  createClient(sendUnasked: Send, client: () => number): LiveClient;
   idle(): Promise<void>;
   /** Whether any server has sent anything. */
   hasHeard(): boolean;
@@ -39,7 +39,7 @@ const MAX_RESTING = 64;
 const MAX_ID = 2 ** 52;
 
 export function createLive(options: LiveOptions): Live {
-  const { recording, ...own } = options;
+  const { recording } = options;
   const clients = new Set<LiveClient>();
   let hasHeard = false;
   let lastId = recording === null ? 0 : highestId(recording);
@@ -58,26 +58,22 @@ export function createLive(options: LiveOptions): Live {
 
   return {
     takesAll: recording === null,
-    createClient(sendUnasked) {
-      const client = createLiveClient({
-        ...own,
-        agreedVersion: agreedVersion ?? null,
-        nextId,
-        sendUnasked,
-      });
+    createClient(sendUnasked, client) {
+      const own = { ...options, agreedVersion: agreedVersion ?? null, nextId, sendUnasked, client };
+      const unknown = createLiveClient(own);
       const known: LiveClient = {
-        ...client,
+        ...unknown,
         ask(...what) {
           endOldest();
           // The client that asked last stands at the end.
           clients.delete(known);
           clients.add(known);
-          client.ask(...what);
+          unknown.ask(...what);
         },
         async close() {
-          await client.close();
+          await unknown.close();
           clients.delete(known);
-          hasHeard ||= client.hasHeard();
+          hasHeard ||= unknown.hasHeard();
         },
       };
       clients.add(known);

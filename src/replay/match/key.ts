@@ -223,7 +223,7 @@ function comparable({ redacted, comparable }: Recording, json: Buffer): Buffer {
   return comparable(redacted(json));
 }
 
-function loadIfThere({ load }: Recording, place: Place): Buffer | null {
+export function loadIfThere({ load }: Recording, place: Place): Buffer | null {
   try {
     return load(place);
   } catch (error) {

@@ -43,8 +43,12 @@ type Matcher = {
   /** In the order in which they first appear. */
   methods: readonly string[];
   connect(): CallCursor;
+  /** A client that counts for nobody: what it asks was not asked for. */
+  tryOut(): Pick<CallCursor, 'next'>;
   /** What was played to no client, in recorded order. */
   unplayed(): Generator<UnplayedCall>;
+  /** The calls beyond those that all clients together asked for: of five identical ones, asked for thrice, the last two. */
+  unasked(): Generator<number>;
 };
 
 /** How many recorded calls are looked at for candidates. */
@@ -54,6 +58,8 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
   const index = indexCalls(calls);
   /** How far the furthest client has come. All begin at the first of identical calls, so it says what was played at all. */
   const furthest = createPositions();
+  /** How often each key was asked for. */
+  const asks = createColumn(Uint32Array);
 
   function isPlayed(positions: Positions, call: number): boolean {
     const key = index.keyOf(call);
@@ -68,7 +74,20 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
     }
   }
 
-  function connect(): CallCursor {
+  function* unasked(): Generator<number> {
+    for (let key = 0; key < index.keys(); key += 1) {
+      // Identical calls that no client came to have not been read.
+      if (asks.at(key) > index.countOf(key)) index.readAll(calls.topicOf(index.firstOf(key)));
+    }
+    const seen = createColumn(Uint32Array);
+    for (let call = 0; call < calls.size; call += 1) {
+      const key = index.keyOf(call);
+      if (key >= 0) seen.set(key, seen.at(key) + 1);
+      if (key < 0 || seen.at(key) > asks.at(key)) yield call;
+    }
+  }
+
+  function connect(counts = true): CallCursor {
     const positions = createPositions();
     let lastHit = -1;
 
@@ -78,15 +97,17 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
       const hit = nextOf(index, number, positions, repeatOf(key.method, repeat));
       if (hit === null) return { kind: 'miss', reason: 'used-up', recorded: index.countOf(number) };
       positions.reach(number, hit.call, hit.isRepeat);
+      lastHit = hit.call;
+      if (!counts) return { kind: 'hit', ...hit };
+      asks.set(number, asks.at(number) + 1);
       if (hit.isRepeat || !furthest.hasReached(number, hit.call))
         furthest.reach(number, hit.call, hit.isRepeat);
-      lastHit = hit.call;
       return { kind: 'hit', ...hit };
     }
 
     function candidates(key: CallKey, max: number): { candidates: CallCandidate[]; isCut: boolean } {
       const topic = calls.topics.find(key);
-      const isSameTarget = topic >= 0;
+      const isSameTarget = topic >= 0 && index.sizeOf(topic) > 0;
       const unplayed: number[] = [];
       const played: number[] = [];
       let lookedAt = 0;
@@ -118,8 +139,10 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
   return {
     calls: calls.size,
     methods: calls.topics.methods,
-    connect,
+    connect: () => connect(),
+    tryOut: () => connect(false),
     unplayed: () => unplayedOf(furthest),
+    unasked,
   };
 }
 
@@ -140,7 +163,8 @@ function nextOf(
 
 function whyUnknown({ topics }: CallTable, index: CallIndex, key: CallKey): NoHit {
   const topic = topics.find(key);
-  if (topic >= 0) return { kind: 'miss', reason: 'arguments-differ', recorded: index.sizeOf(topic) };
+  const recorded = topic < 0 ? 0 : index.sizeOf(topic);
+  if (recorded > 0) return { kind: 'miss', reason: 'arguments-differ', recorded };
   const isMethodKnown = topics.methods.includes(key.method);
   return { kind: 'miss', reason: 'never-recorded', recorded: 0, isMethodKnown };
 }
@@ -166,6 +190,10 @@ export type CallTable = {
 
 /** Keys are numbered from 0; -1 stands for none, also of calls. */
 type CallIndex = {
+  /** How many keys were read so far. */
+  keys(): number;
+  /** Reads all calls of a topic. */
+  readAll(topic: number): void;
   keyNumber(key: CallKey): number;
   /** The key of a call that was read; -1 for one that was not read, and so has answered nobody. */
   keyOf(call: number): number;
@@ -227,6 +255,10 @@ function indexCalls(calls: CallTable): CallIndex {
   const keyOf = (call: number) => (keyOfCall[call] ?? 0) - 1;
 
   return {
+    keys: keys.size,
+    readAll(topic) {
+      while (readOne(topic));
+    },
     keyNumber(key) {
       let number = keys.find(key.digest);
       if (number >= 0) return number;

@@ -3,17 +3,21 @@
  * was recorded for another request.
  */
 
+import type { CanonicalProblem } from '../../protocol/json/canonical.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import type { Recording } from '../recording/recording.ts';
+import { type BoundClient, createClients } from './clients.ts';
+import { readRefusals } from './faults.ts';
 import { COMMAND_LINE_WORDS, type HintWords } from './hints.ts';
-import { createRecordingKeys } from './key.ts';
-import { type CallCursor, createMatcher, type Hit } from './matcher.ts';
+import { createRecordingKeys, type RequestKey } from './key.ts';
+import type { Hit } from './matcher.ts';
 import { explainMiss, type MissContext, unreadableMiss } from './miss.ts';
 import {
   ambiguousRefusal,
   doubtfulRefusal,
   missRefusal,
   type ReplayRefusal,
+  strangerRefusal,
   unansweredRefusal,
   unreadableRefusal,
 } from './refusal.ts';
@@ -34,13 +38,22 @@ export type MatchingOptions = {
   ignoreTool: readonly string[];
   /** How misses name options; by default as a command line. */
   words?: HintWords;
+  /** Whether a live client may be a recorded one that another live one is or was (default true). */
+  sharesClients?: boolean;
+};
+
+/** A live client. */
+type MatchedClient = Pick<BoundClient, 'boundTo' | 'number' | 'leave'> & {
+  decide(request: RequestMessage, json: Buffer): Decision;
 };
 
 export type Matching = {
-  /** A new client, which begins at the first of identical calls. */
-  connect(): { decide(request: RequestMessage, json: Buffer): Decision };
-  /** Calls that no client has asked for. */
-  unplayed(): number[];
+  /** A new client. Which recorded client it is shows in what it asks first (clients.ts). */
+  connect(): MatchedClient;
+  /** Calls that no client has asked for. Refusals of what a request says of its client do not count. */
+  unasked(): number[];
+  /** How many calls there are to ask for. */
+  size: number;
   /** Says of each path to ignore that met its tool and never led to anything so. */
   idlePaths(): readonly string[];
 };
@@ -63,10 +76,16 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   const { script, session, originOf } = recording;
   const isModern = session.era === 'modern';
   const keys = createRecordingKeys(recording, options.ignore, options.ignoreTool);
-  const matcher = createMatcher({ ...script, digestOf: keys.digestOf }, options.repeat);
-  const words = options.words ?? COMMAND_LINE_WORDS;
+  const refusals = readRefusals(recording, keys);
+  const { repeat, sharesClients = true, words = COMMAND_LINE_WORDS } = options;
+  const clients = createClients(recording, {
+    repeat,
+    digestOf: keys.digestOf,
+    leftOut: refusals.calls,
+    areShared: sharesClients,
+  });
   const context: MissContext = {
-    ...{ methods: matcher.methods, keyAt: keys.keyAt, originOf, words, effort: { compared: 0 } },
+    ...{ methods: script.topics.methods, keyAt: keys.keyAt, originOf, words, effort: { compared: 0 } },
     remarks: (asked) => keys.watch.remarks(words, asked),
     knownTargets(method) {
       const names = method === 'tools/call' ? [...recording.tools().keys()] : [];
@@ -75,14 +94,22 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     },
   };
 
-  function decide(cursor: CallCursor, request: RequestMessage, json: Buffer): Decision {
-    if (isModern && isForeignVersion(request)) return unsupportedVersion(request);
-    const found = find(cursor, request, json);
+  function decide(client: BoundClient, request: RequestMessage, json: Buffer): Decision {
+    const key = keys.ofRequest(request, json);
+    const refused = typeof key === 'string' ? null : refusals.find(request, json, key);
+    if (refused !== null) return { kind: 'play', call: refused, isRepeat: true };
+    const foreign = refuseVersion(request);
+    if (foreign !== null) return foreign;
+    const isKnown = client.meet(request, json);
+    const found = isKnown ? find(client, request, key) : refuse(strangerRefusal(request), null);
     return found.kind === 'hit' ? decideCall(request, found) : (withoutRecording(request, null) ?? found);
   }
 
-  function find(cursor: CallCursor, request: RequestMessage, json: Buffer): Hit | Decision {
-    const key = keys.ofRequest(request, json);
+  function find(
+    client: BoundClient,
+    request: RequestMessage,
+    key: RequestKey | CanonicalProblem,
+  ): Hit | Decision {
     if (typeof key === 'string') {
       const { canonical: method, details } = request;
       // It equals no request, not even itself: to record an answer to it would be in vain.
@@ -90,10 +117,10 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     }
     if (keys.isAmbiguous(key)) return refuse(ambiguousRefusal(request), null);
     try {
-      const found = cursor.next(key);
+      const found = client.next(key);
       return found.kind === 'hit'
         ? found
-        : refuse(missRefusal(explainMiss(key, found, cursor, context)), null);
+        : refuse(missRefusal(explainMiss(key, found, client, context)), null);
     } catch (error) {
       // Recorded calls are read when they are compared, and the store may have gone by then.
       return refuse(unreadableRefusal(request, error as Error), null);
@@ -119,31 +146,41 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     if ((isModern || session.era === 'dual') && details.isModern)
       return REMOVED.has(canonical) ? methodNotFound(call) : null;
     if (HARMLESS.has(canonical)) return { kind: 'answer', call, member: 'result', json: '{}' };
-    if (isModern) return unsupportedVersion({ details }, call);
+    if (isModern || (canonical === 'initialize' && refusals.supported !== null))
+      return unsupportedVersion({ details }, call);
     return canonical === 'server/discover' ? methodNotFound(call) : null;
   }
 
-  /** A revision in which nobody asked the recorded server: its answers are not in it. */
-  function isForeignVersion({ details: { isModern, protocolVersion } }: RequestMessage): boolean {
-    return (
-      isModern && protocolVersion !== session.protocolVersion && protocolVersion !== FIRST_MODERN_VERSION
-    );
+  /** For a revision that the recorded server refused, or in which nobody asked it: its answers are not in the recording. */
+  function refuseVersion({ details }: RequestMessage): Decision | null {
+    const { protocolVersion } = details;
+    if (!details.isModern || protocolVersion === null) return null;
+    const json = refusals.versionError(protocolVersion);
+    if (json !== null) return { kind: 'answer', call: null, member: 'error', json };
+    const isSpoken = protocolVersion === FIRST_MODERN_VERSION || supported().includes(protocolVersion);
+    return isModern && !isSpoken ? unsupportedVersion({ details }) : null;
+  }
+
+  function supported(): readonly unknown[] {
+    return refusals.supported ?? [session.protocolVersion];
   }
 
   function unsupportedVersion(
     { details }: Pick<RequestMessage, 'details'>,
     call: number | null = null,
   ): Decision {
-    const data = { supported: [session.protocolVersion], requested: details.protocolVersion };
+    const data = { supported: supported(), requested: details.protocolVersion };
     return errorAnswer({ code: UNSUPPORTED_VERSION, message: 'Unsupported protocol version', data }, call);
   }
 
   return {
     connect() {
-      const cursor = matcher.connect();
-      return { decide: (request, json) => decide(cursor, request, json) };
+      const client = clients.connect();
+      const { boundTo, number, leave } = client;
+      return { decide: (request, json) => decide(client, request, json), boundTo, number, leave };
     },
-    unplayed: () => [...matcher.unplayed()].map(({ call }) => call),
+    unasked: clients.unasked,
+    size: clients.size,
     idlePaths: () => keys.watch.remarks(words),
   };
 }

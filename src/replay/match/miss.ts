@@ -98,7 +98,7 @@ const NOTHING_NEAR = { near: [], compared: 0, isCut: false };
 export function explainMiss(
   key: RequestKey,
   noHit: NoHit,
-  client: CallCursor,
+  client: Pick<CallCursor, 'candidates'>,
   recorded: MissContext,
 ): MissExplanation {
   const { method, target } = key;
@@ -147,7 +147,7 @@ function optionsFor(reason: NoHit['reason'], { repeat, askLive }: HintWords): st
 
 function nearest(
   key: RequestKey,
-  client: CallCursor,
+  client: Pick<CallCursor, 'candidates'>,
   { keyAt, originOf, effort, words }: MissContext,
 ): Pick<MissExplanation, 'near' | 'compared' | 'isCut'> {
   const most = effort.compared < ENOUGH_COMPARED ? MAX_COMPARED : FEW_COMPARED;

@@ -52,6 +52,13 @@ export function unreadableRefusal(request: RequestMessage, error: Error): Replay
   return refusal(request, 'recording-unreadable', `the recording cannot be read: ${error.message}`, {});
 }
 
+/** Several clients were recorded, and the live one is none of them. */
+export function strangerRefusal(request: RequestMessage): ReplayRefusal {
+  const why =
+    'several clients were recorded, and this one is none of them: it calls itself otherwise, or is one more than there were';
+  return refusal(request, 'unknown-client', why, {});
+}
+
 /** The call was recorded, but nobody answered it. */
 export function unansweredRefusal(
   request: RequestMessage,

@@ -48,8 +48,8 @@ export type Player = {
   cancel(key: string): void;
   /** The transport of this request was closed. Several transports may use one id at once. */
   abandon(id: Id, asker: Asker): void;
-  /** Plays what the server said before it was asked anything. */
-  begin(): void;
+  /** Plays what the server said to this recorded client before it was asked anything. */
+  begin(client: number): void;
 };
 
 /** A request that is being answered. */
@@ -208,8 +208,8 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
         play.request.abandon();
       }
     },
-    begin() {
-      for (const step of script.prologue()) sendLater(step, null);
+    begin(client) {
+      for (const step of script.prologue(client)) sendLater(step, null);
     },
   };
 }

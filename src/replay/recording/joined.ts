@@ -104,7 +104,10 @@ function joinScripts(parts: readonly Part[]): Script {
     isAnswered: (call) => of(call, ({ isAnswered }, own) => isAnswered(own)),
     isDoubtful: (call) => of(call, ({ isDoubtful }, own) => isDoubtful(own)),
     aftermathOf: (call) => of(call, ({ aftermathOf }, own, part) => movedAll(part, aftermathOf(own))),
-    prologue: () => parts.flatMap((part) => movedAll(part, part.recording.script.prologue())),
+    clients: [...new Set(parts.flatMap(({ recording }) => recording.script.clients))],
+    clientOf: (call) => of(call, ({ clientOf }, own) => clientOf(own)),
+    refusalOf: (call) => of(call, ({ refusalOf }, own) => refusalOf(own)),
+    prologue: (client) => parts.flatMap((part) => movedAll(part, part.recording.script.prologue(client))),
   };
 }
 

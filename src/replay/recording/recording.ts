@@ -1,15 +1,17 @@
 /** Opens a recorded session to be replayed: its script, and the bytes of its messages. */
 
+import type { IncomingHttpHeaders } from 'node:http';
 import { type ParamHeader, paramHeadersOf } from '../../protocol/http/mirrored-headers.ts';
 import { canonicalText } from '../../protocol/json/canonical.ts';
 import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
 import { eachElement, type Span } from '../../protocol/json/read.ts';
 import { jsonOf } from '../../protocol/message/conversation.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
-import { type Message, parseMessages } from '../../protocol/message/message.ts';
+import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
 import { messageText } from '../../protocol/message/payload.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
 import { type Channel, directionOf } from '../../protocol/wire/frame.ts';
+import { clientIn } from '../../store/file/columns.ts';
 import type { Store } from '../../store/file/open.ts';
 import { createDigest, keyFingerprint } from '../../store/file/secret.ts';
 import { type MessageLinks, prepareLinks } from '../../store/read/exchanges.ts';
@@ -66,14 +68,20 @@ type LineRow = [
   at: number,
   httpExchange: number | null,
   status: number | null,
+  flags: string | null,
+  errorCode: number | null,
 ];
+
+const FLAGS = 13;
+
+const ERROR_CODE = 14;
 
 /**
  * Events that a resumed stream brought again were sent once. What was refused for want of credentials was asked again
  * with them, and only that has an answer.
  */
 const SELECT_LINES = `SELECT m.seq, m.n, m.id_type || ' ' || m.id, m.kind, m.canonical, m.target, m.relation, m.to_seq, m.to_n,
-    f.channel, f.at, f.http, h.status
+    f.channel, f.at, f.http, h.status, f.flags, m.error_code
   FROM message AS m JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
   LEFT JOIN http_exchange AS h ON h.session = f.session AND h.number = f.http
   WHERE m.session = ? AND (f.flags IS NULL OR f.flags NOT LIKE '%replayed%')
@@ -104,21 +112,19 @@ export function readRecording(
   };
   const paramHeadersOf = (tool: string) => paramHeadersIn(listed(), tool);
   // The mock refuses by itself what was refused for its headers. The same request with the right ones is another.
-  const isMismatched = (place: Place, number: number) => {
+  const isOwnRefusal: IsOwnRefusal = (place, number, status) => {
     const json = load(place);
     const message = read(json);
+    if (message?.kind !== 'request') return false;
     const headers = requestHeadersOf(httpExchange(number));
-    return (
-      message?.kind === 'request' &&
-      message.details.isModern &&
-      findMismatch(headers, message, json, paramHeadersOf) !== null
-    );
+    if (!message.details.isModern) return isOfLostSession(session, message, headers, status);
+    return status === BAD_REQUEST && findMismatch(headers, message, json, paramHeadersOf) !== null;
   };
   return {
     ...readRedaction(store, session.number, keyStores),
     session,
-    script: buildScript(eachLine(store, session, isMismatched)),
-    lines: () => eachLine(store, session, isMismatched),
+    script: buildScript(eachLine(store, session, isOwnRefusal)),
+    lines: () => eachLine(store, session, isOwnRefusal),
     load,
     read,
     httpExchange,
@@ -130,6 +136,17 @@ export function readRecording(
     primingBefore: ({ place, httpExchange }) =>
       httpExchange === null ? null : events.primingBefore(place.seq, httpExchange),
   };
+}
+
+/** Whether it named a session that its server did not know any more, or none where it had to (2025-11-25, basic/transports). */
+function isOfLostSession(
+  { basis }: SessionRow,
+  { canonical }: RequestMessage,
+  headers: IncomingHttpHeaders,
+  status: number,
+): boolean {
+  if (basis !== 'session-header' || canonical === 'initialize') return false;
+  return (headers['mcp-session-id'] !== undefined) === (status === NOT_FOUND);
 }
 
 /** Lists that cannot be read any more name no tools. */
@@ -145,21 +162,22 @@ function toolsIn(lists: readonly Place[], load: Recording['load']): Tools {
   return tools;
 }
 
-function* eachLine(
-  store: Store,
-  { number }: SessionRow,
-  isMismatched: (place: Place, httpExchange: number) => boolean,
-): Generator<ScriptLine> {
+/** Whether the mock's own HTTP refuses what was refused with this status, so that no answer to it is ever wanted. */
+type IsOwnRefusal = (place: Place, httpExchange: number, status: number) => boolean;
+
+function* eachLine(store: Store, { number }: SessionRow, isOwnRefusal: IsOwnRefusal): Generator<ScriptLine> {
   const refused = new Set<number>();
   for (const row of store.prepare<[number], LineRow>(SELECT_LINES).raw().iterate(number)) {
     const [seq, n, id, kind, method, target, relation, toSeq, toN, channel, at, httpExchange, status] = row;
-    if (status === BAD_REQUEST && httpExchange !== null) {
-      if (kind === 'request' && isMismatched({ seq, n }, httpExchange)) refused.add(httpExchange);
+    if ((status === BAD_REQUEST || status === NOT_FOUND) && httpExchange !== null) {
+      if (kind === 'request' && isOwnRefusal({ seq, n }, httpExchange, status)) refused.add(httpExchange);
       if (refused.has(httpExchange)) continue;
     }
+    const place = { seq, n };
     const to = toSeq === null || toN === null ? null : { seq: toSeq, n: toN };
     const direction = directionOf(channel);
-    yield { place: { seq, n }, id, direction, kind, method, target, at, httpExchange, relation, to };
+    const [client, errorCode] = [clientIn(row[FLAGS]), row[ERROR_CODE]];
+    yield { place, id, direction, kind, method, target, at, httpExchange, relation, to, client, errorCode };
   }
 }
 
@@ -169,6 +187,8 @@ export function frameText({ seq, session }: Origin): string {
 }
 
 const BAD_REQUEST = 400;
+
+const NOT_FOUND = 404;
 
 /**
  * Redacts live messages by the rules of the recording, so that they can be compared with it. A placeholder identifies its

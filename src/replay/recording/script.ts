@@ -7,11 +7,13 @@
  * open call that was asked last. Where no call is open, it follows the call that was answered last (its aftermath), or
  * comes before all calls (the prologue). Progress after the answer (of a task) is in that call's aftermath.
  *
+ * Where several clients were recorded, all this holds for each of them alone.
+ *
  * HTTP exchanges tell apart calls that had one id at one time. Without them nobody knows which call an answer is for, so
  * all of them are doubtful, and none answers a client.
  */
 import type { Place } from '../../protocol/message/correlate.ts';
-import type { Direction } from '../../protocol/wire/frame.ts';
+import { type Direction, FIRST_CLIENT } from '../../protocol/wire/frame.ts';
 import { createColumn } from './columns.ts';
 import { createTopics, type Topics } from './topics.ts';
 
@@ -29,6 +31,10 @@ export type ScriptLine = {
   httpExchange: number | null;
   relation: string | null;
   to: Place | null;
+  /** The recorded client that it came from or went to. */
+  client: number;
+  /** The code of an error. */
+  errorCode: number | null;
 };
 
 /** One message that the server sent. */
@@ -50,6 +56,12 @@ export type Script = {
   topics: Topics;
   topicOf(call: number): number;
   placeOf(call: number): Place;
+  /** The recorded clients that have asked something, in that order. */
+  clients: readonly number[];
+  /** Which of them has asked. */
+  clientOf(call: number): number;
+  /** The code of the error that answered it; null for any other answer, and for a code that is no refusal of a fault. */
+  refusalOf(call: number): FaultCode | null;
   httpExchangeOf(call: number): number | null;
   /** What the server sent for the call. It ends with the answer, if one came. */
   stepsOf(call: number): Step[];
@@ -57,8 +69,17 @@ export type Script = {
   /** Whether its answer may be that of another call with the same id. */
   isDoubtful(call: number): boolean;
   aftermathOf(call: number): Step[];
-  prologue(): Step[];
+  /** What the server sent to a client before its first call. */
+  prologue(client: number): Step[];
 };
+
+/**
+ * Errors by which a server of 2026-07-28 refuses what a request says of its client: no `_meta` (or any other fault of the
+ * params), a capability that it lacks, a revision that the server does not speak (2026-07-28, basic/index).
+ */
+const FAULT_CODES = [-32602, -32021, -32022] as const;
+
+type FaultCode = (typeof FAULT_CODES)[number];
 
 const NOTHING: readonly Place[] = [];
 
@@ -77,7 +98,9 @@ function createScriptColumns() {
     /** How many there are. */
     calls: 0,
     lines: 0,
-    prologue: 0,
+    /** By client: the first line. */
+    prologues: new Map<number, number>(),
+    clients: new Set<number>(),
     line: {
       seq: createColumn(Uint32Array),
       n: createColumn(Uint32Array),
@@ -99,8 +122,17 @@ function createScriptColumns() {
       answer: createColumn(Uint32Array),
       firstAfter: createColumn(Uint32Array),
       isDoubtful: createColumn(Uint8Array),
+      /** The client, less the first one's number. */
+      client: createColumn(Uint32Array),
+      /** The number of a fault's code plus one. */
+      refusal: createColumn(Uint8Array),
     },
   };
+}
+
+/** From 1 on; 0 for a code that is none of a fault. */
+function faultNumber(code: number | null): number {
+  return 1 + (FAULT_CODES as readonly (number | null)[]).indexOf(code);
 }
 
 function kindNumber(kind: string): number {
@@ -108,19 +140,22 @@ function kindNumber(kind: string): number {
 }
 
 function scriptOf(columns: ScriptColumns): Script {
-  const { line, call: calls, topics, calls: size, prologue, beginning } = columns;
+  const { line, call: calls, topics, calls: size, prologues, beginning } = columns;
   const steps = (first: number, since: number, answer = 0) => stepsFrom(line, first, since, answer);
   return {
     size,
     topics,
     topicOf: calls.topic.at,
     placeOf: (call) => ({ seq: calls.seq.at(call), n: calls.n.at(call) }),
+    clients: [...columns.clients],
+    clientOf: (call) => calls.client.at(call) + FIRST_CLIENT,
+    refusalOf: (call) => FAULT_CODES[calls.refusal.at(call) - 1] ?? null,
     httpExchangeOf: (call) => httpExchangeFrom(calls.httpExchange.at(call)),
     stepsOf: (call) => steps(calls.first.at(call), calls.at.at(call), calls.answer.at(call)),
     isAnswered: (call) => calls.answer.at(call) !== 0,
     isDoubtful: (call) => calls.isDoubtful.at(call) !== 0,
     aftermathOf: (call) => steps(calls.firstAfter.at(call), line.at.at(calls.answer.at(call))),
-    prologue: () => steps(prologue, beginning),
+    prologue: (client) => steps(prologues.get(client) ?? 0, beginning),
   };
 }
 
@@ -178,11 +213,9 @@ export function buildScript(lines: Iterable<ScriptLine>): Script {
 
 class Builder {
   readonly #columns = createScriptColumns();
-  readonly #open = new OpenCalls();
+  readonly #parties = new Map<number, Party>();
   /** Lines of the server's requests without an answer so far, by place. */
   readonly #asked = new Map<number | string, number>();
-  /** Where the next line without a call goes: to the call that was answered last, or to the prologue. */
-  #unowned: { call: number | null; last: number } = { call: null, last: 0 };
   /** Where late progress of a call went last. */
   #late = { call: -1, last: 0 };
   #isBegun = false;
@@ -194,21 +227,42 @@ class Builder {
     else if (line.kind === 'request') this.#addCall(line);
     else if (line.to !== null && line.relation === 'reply') this.#addAnswer(line.to);
     else if (line.to !== null && line.relation === 'cancel') {
-      const cancelled = this.#open.at(line.to);
-      if (cancelled !== undefined) this.#open.close(cancelled);
+      const { open } = this.#partyOf(line);
+      const cancelled = open.at(line.to);
+      if (cancelled !== undefined) open.close(cancelled);
     }
   }
 
-  #addCall({ place, id, at, httpExchange, method, target }: ScriptLine): void {
-    const { calls: call, call: columns, topics } = this.#columns;
+  #partyOf({ client }: ScriptLine): Party {
+    const known = this.#parties.get(client);
+    if (known !== undefined) return known;
+    const party: Party = { client, open: new OpenCalls(), unowned: { call: null, last: 0 } };
+    this.#parties.set(client, party);
+    return party;
+  }
+
+  #addCall(line: ScriptLine): void {
+    const { place, id, at, httpExchange, method, target, client } = line;
+    const { calls: call, call: columns, topics, clients } = this.#columns;
     this.#columns.calls += 1;
+    clients.add(client);
+    columns.client.set(call, client - FIRST_CLIENT);
     columns.topic.set(call, topics.add({ method: method ?? '', target }));
     columns.seq.set(call, place.seq);
     columns.n.set(call, place.n);
     columns.at.set(call, at);
     columns.httpExchange.set(call, httpExchange === null ? 0 : httpExchange + 1);
     const isListen = method === LISTEN;
-    this.#open.add({ call, place, id, httpExchange, isListen, isShared: false, isOpen: true, last: 0 });
+    this.#partyOf(line).open.add({
+      call,
+      place,
+      id,
+      httpExchange,
+      isListen,
+      isShared: false,
+      isOpen: true,
+      last: 0,
+    });
   }
 
   #addAnswer(to: Place): void {
@@ -219,17 +273,18 @@ class Builder {
 
   #addServerLine(said: ScriptLine): void {
     const { place, kind, httpExchange, relation, to } = said;
-    if (relation === 'progress' && to !== null && this.#open.at(to) === undefined) {
-      this.#addLateProgress(said, to);
+    const party = this.#partyOf(said);
+    if (relation === 'progress' && to !== null && party.open.at(to) === undefined) {
+      this.#addLateProgress(said, to, party);
       return;
     }
     const line = this.#pushLine(said);
     if (kind === 'request') this.#asked.set(placeKey(place), line);
-    const owner = this.#ownerOf(relation, to, httpExchange);
-    if (owner === undefined) this.#appendUnowned(line);
+    const owner = ownerOf(party.open, relation, to, httpExchange);
+    if (owner === undefined) this.#appendUnowned(line, party);
     else {
       this.#append(owner, line);
-      if (relation === 'reply') this.#settle(owner, line, httpExchange);
+      if (relation === 'reply') this.#settle(owner, line, said, party);
     }
   }
 
@@ -246,11 +301,11 @@ class Builder {
   }
 
   /** A call that began a task goes on after its answer; a call that was taken back does not. */
-  #addLateProgress(said: ScriptLine, to: Place): void {
+  #addLateProgress(said: ScriptLine, to: Place, party: Party): void {
     const call = this.#callAt(to);
     if (call < 0 || this.#columns.call.answer.at(call) === 0) return;
     const line = this.#pushLine(said);
-    if (call === this.#unowned.call) this.#appendUnowned(line);
+    if (call === party.unowned.call) this.#appendUnowned(line, party);
     else this.#appendAfter(call, line);
   }
 
@@ -281,20 +336,14 @@ class Builder {
     return -1;
   }
 
-  #ownerOf(relation: string | null, to: Place | null, httpExchange: number | null): OpenCall | undefined {
-    const named = to === null ? undefined : this.#open.at(to);
-    if (named !== undefined || relation === 'reply') return named;
-    const onHttpExchange = httpExchange === null ? undefined : this.#open.onHttpExchange(httpExchange);
-    return onHttpExchange ?? this.#open.askedLast();
-  }
-
-  #settle(owner: OpenCall, line: number, httpExchange: number | null): void {
-    const { answer, isDoubtful } = this.#columns.call;
+  #settle(owner: OpenCall, line: number, { httpExchange, errorCode }: ScriptLine, party: Party): void {
+    const { answer, isDoubtful, refusal } = this.#columns.call;
     answer.set(owner.call, line);
+    refusal.set(owner.call, faultNumber(errorCode));
     const isOnItsOwn = httpExchange !== null && owner.httpExchange === httpExchange;
     if (owner.isShared && !isOnItsOwn) isDoubtful.set(owner.call, 1);
-    this.#open.answer(owner);
-    this.#unowned = { call: owner.call, last: 0 };
+    party.open.answer(owner);
+    party.unowned = { call: owner.call, last: 0 };
   }
 
   #append(owner: OpenCall, line: number): void {
@@ -303,17 +352,37 @@ class Builder {
     owner.last = line;
   }
 
-  #appendUnowned(line: number): void {
-    const { call, last } = this.#unowned;
+  #appendUnowned(line: number, { client, unowned }: Party): void {
+    const { call, last } = unowned;
     if (last !== 0) this.#columns.line.next.set(last, line);
-    else if (call === null) this.#columns.prologue = line;
+    else if (call === null) this.#columns.prologues.set(client, line);
     else this.#columns.call.firstAfter.set(call, line);
-    this.#unowned.last = line;
+    unowned.last = line;
   }
 
   script(): Script {
     return scriptOf(this.#columns);
   }
+}
+
+/** What is open between one client and the server, while the recording is read. */
+type Party = {
+  client: number;
+  open: OpenCalls;
+  /** Where the next line without a call goes: to the call that was answered last, or to the prologue. */
+  unowned: { call: number | null; last: number };
+};
+
+function ownerOf(
+  open: OpenCalls,
+  relation: string | null,
+  to: Place | null,
+  httpExchange: number | null,
+): OpenCall | undefined {
+  const named = to === null ? undefined : open.at(to);
+  if (named !== undefined || relation === 'reply') return named;
+  const onHttpExchange = httpExchange === null ? undefined : open.onHttpExchange(httpExchange);
+  return onHttpExchange ?? open.askedLast();
 }
 
 /** A call that is not answered yet, while the recording is read. */

@@ -1,6 +1,6 @@
 /**
  * Speaks Streamable HTTP of the revision 2026-07-28: POST only, no session ids, and closing the connection cancels its
- * requests. Name and credentials tell clients apart; `server/discover` begins a new one.
+ * requests. Name and credentials tell clients apart; `server/discover` begins a new one, unless that only negotiates.
  * Specification: 2026-07-28, basic/transports/streamable-http.
  */
 
@@ -26,7 +26,8 @@ type ModernMock = {
   endStreams(): void;
 };
 
-type Client = { player: MockClient; streams: SseStreams };
+/** `isNew`: it has asked for nothing but the revisions that the server speaks. */
+type Client = { player: MockClient; streams: SseStreams; isNew: boolean };
 
 const ACCEPTED = 202;
 
@@ -84,9 +85,13 @@ export function createModernMock(recording: Recording, mock: Mock, profile: Http
 
   function clientOf({ request }: Post, { canonical, details: { peer } }: RequestMessage): Client {
     const key = JSON.stringify([peer?.name, peer?.version, request.headers.authorization]);
-    const known = canonical === 'server/discover' ? undefined : clients.use(key);
-    if (known !== undefined) return known;
-    const client = { player: mock.createClient(() => {}), streams: createSseStreams() };
+    const isProbe = canonical === 'server/discover';
+    const known = clients.use(key);
+    if (known !== undefined && (!isProbe || known.isNew)) {
+      known.isNew &&= isProbe;
+      return known;
+    }
+    const client = { player: mock.createClient(() => {}), streams: createSseStreams(), isNew: isProbe };
     // The one before it under this key is still being answered, and stays.
     clients.delete(key);
     clients.set(key, client);

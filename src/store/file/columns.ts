@@ -1,12 +1,13 @@
 import type { HttpBasis, HttpEndReason, HttpTransport } from '../../protocol/http/sessions.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
-import type {
-  Channel,
-  Frame,
-  FramePart,
-  HttpMark,
-  LineEnd,
-  StdioChannel,
+import {
+  type Channel,
+  FIRST_CLIENT,
+  type Frame,
+  type FramePart,
+  type HttpMark,
+  type LineEnd,
+  type StdioChannel,
 } from '../../protocol/wire/frame.ts';
 
 /** Larger payloads are stored in parts, so that no copy of a whole large frame is ever made inside SQLite. */
@@ -67,7 +68,7 @@ export type SessionEnd = {
 
 /** What is not ordinary about a stored frame, as words in one column. An ordinary one has none: a line that ends with "\n", a body that holds messages, an event that holds one. */
 
-type Form = Pick<Frame, 'lineEnd' | 'part' | 'truncated'> & { marks: readonly HttpMark[] };
+type Form = Pick<Frame, 'lineEnd' | 'part' | 'truncated' | 'client'> & { marks: readonly HttpMark[] };
 
 const LINE_END_WORDS: Record<LineEnd, string> = { '\n': '', '\r\n': 'crlf', '': 'no-line-end' };
 
@@ -77,26 +78,37 @@ const MARKS: readonly HttpMark[] = ['undecoded', 'wrong-type', 'incomplete', 're
 
 const NO_MARKS: readonly HttpMark[] = [];
 
-export function flagsOf({ channel, lineEnd, part, truncated, http }: Frame): string | null {
-  if (lineEnd === '\n' && part === 'line' && !truncated) return null;
+const CLIENT_WORD = /(?:^| )client-(\d+)/;
+
+export function flagsOf({ channel, lineEnd, part, truncated, http, client }: Frame): string | null {
+  if (lineEnd === '\n' && part === 'line' && !truncated && client === undefined) return null;
   const words: string[] = [];
   if (http === null && LINE_END_WORDS[lineEnd] !== '') words.push(LINE_END_WORDS[lineEnd]);
   if (part !== ordinaryPart(channel)) words.push(part);
   if (truncated) words.push('truncated');
   if (http !== null) words.push(...http.marks);
+  if (client !== undefined) words.push(`client-${client}`);
   return words.length === 0 ? null : words.join(' ');
 }
 
 export function formOf(flags: string | null, channel: Channel): Form {
   const words = new Set(flags?.split(' '));
   const isStdio = ordinaryPart(channel) === 'line';
+  const client = clientIn(flags);
   const stdioLineEnd: LineEnd = words.has('crlf') ? '\r\n' : words.has('no-line-end') ? '' : '\n';
   return {
     lineEnd: isStdio ? stdioLineEnd : '',
     part: PARTS.find((part) => words.has(part)) ?? ordinaryPart(channel),
     truncated: words.has('truncated'),
     marks: isStdio || flags === null ? NO_MARKS : MARKS.filter((mark) => words.has(mark)),
+    ...(client === FIRST_CLIENT ? {} : { client }),
   };
+}
+
+/** The client that the flags of a frame name. */
+export function clientIn(flags: string | null): number {
+  const [, digits] = flags === null ? [] : (CLIENT_WORD.exec(flags) ?? []);
+  return digits === undefined ? FIRST_CLIENT : Number(digits);
 }
 
 function ordinaryPart(channel: Channel): FramePart {

@@ -34,6 +34,8 @@ export type StoredFrame = {
   http: FrameHttp | null;
   /** The rules that replaced something in it. */
   redacted?: readonly string[];
+  /** Its client, where the session has several: from 2 on. */
+  client?: number;
   isEdited: boolean;
   isUnfinished: boolean;
   payload: Buffer;

@@ -23,6 +23,8 @@ function line(seq: number, direction: ScriptLine['direction'], kind: string, to:
     httpExchange: null,
     relation: answers === null ? null : 'reply',
     to: answers,
+    client: 1,
+    errorCode: null,
   };
 }
 
