@@ -4,8 +4,8 @@ import { type JunitCase, junitText } from '../../inspect/view/junit.ts';
 import { clip } from '../../inspect/view/text.ts';
 import { type Difference, jsonPointer } from '../../protocol/json/diff.ts';
 import { escapeText } from '../../protocol/text.ts';
-import type { RequestCheck } from '../../replay/verify/check.ts';
-import type { ToolChange } from '../../replay/verify/offers.ts';
+import { changesText, type RequestCheck } from '../../replay/verify/check.ts';
+import type { ListChange } from '../../replay/verify/offers.ts';
 import type { Verification } from '../../replay/verify/run.ts';
 import { VERSION } from '../../version.ts';
 
@@ -20,12 +20,13 @@ type Summary = {
   drift: number;
   skipped: number;
   notCompared: number;
-  toolsChanged: number;
+  /** Of what the server lists. */
+  changed: number;
   breaking: number;
   isEqual: boolean;
 };
 
-export function summaryOf({ checked, tools }: Verification): Summary {
+export function summaryOf({ checked, lists }: Verification): Summary {
   const count = (verdict: RequestCheck['verdict']) =>
     checked.filter((check) => check.verdict === verdict).length;
   const drift = count('drift');
@@ -34,9 +35,9 @@ export function summaryOf({ checked, tools }: Verification): Summary {
     drift,
     skipped: count('skipped'),
     notCompared: count('not compared'),
-    toolsChanged: tools.length,
-    breaking: tools.filter(({ breaking }) => breaking.length > 0).length,
-    isEqual: drift === 0 && tools.length === 0,
+    changed: lists.length,
+    breaking: lists.filter(({ breaking }) => breaking.length > 0).length,
+    isEqual: drift === 0 && lists.length === 0,
   };
 }
 
@@ -87,22 +88,21 @@ function valueText(value: Buffer): string {
   return clip(escapeText(value.toString('utf8', 0, MAX_VALUE * 4)), MAX_VALUE);
 }
 
-export function toolLines({ tool, change, breaking, differences }: ToolChange): string[] {
-  const kind = breaking.length > 0 ? 'breaking' : 'not breaking';
+export function listLines({ kind, name, change, breaking, differences }: ListChange): string[] {
+  const effect = breaking.length > 0 ? 'breaking' : 'not breaking';
   return [
-    `tool     ${escapeText(tool)} ${change}, ${kind}`,
+    `${kind.padEnd(8)} ${escapeText(name)} ${change}, ${effect}`,
     ...breaking.map((why) => `           ${escapeText(why)}`),
     ...differenceLines(differences),
   ];
 }
 
-export function summaryLine(summary: Summary): string {
-  const { equal, drift, skipped, notCompared, toolsChanged, breaking, isEqual } = summary;
+export function summaryLine(verification: Verification): string {
+  const { equal, drift, skipped, notCompared, changed, isEqual } = summaryOf(verification);
   const parts = [`${equal} equal`, `${drift} drifted`];
   if (skipped > 0) parts.push(`${skipped} skipped`);
   if (notCompared > 0) parts.push(`${notCompared} not compared`);
-  if (toolsChanged > 0)
-    parts.push(`${toolsChanged} ${toolsChanged === 1 ? 'tool' : 'tools'} changed (${breaking} breaking)`);
+  if (changed > 0) parts.push(changesText(verification.lists));
   return `${isEqual ? 'equal' : 'drift'}: ${parts.join(', ')}`;
 }
 
@@ -118,10 +118,10 @@ export function checkedJson(check: RequestCheck): string {
   });
 }
 
-export function toolJson({ differences, breaking, ...rest }: ToolChange): string {
+export function listJson({ differences, breaking, ...rest }: ListChange): string {
   const isBreaking = breaking.length > 0;
   return JSON.stringify({
-    type: 'tool',
+    type: 'list',
     ...rest,
     breaking: isBreaking,
     reasons: breaking,
@@ -141,8 +141,8 @@ function differenceData({ change, path, from, to }: Difference) {
 
 /** The reports of verification that other programs show: JUnit's XML, and Markdown for a pull request. */
 
-export function junitReport(name: string, { checked, tools }: Verification, at: number): string {
-  const cases = [...checked.map(checkedCase), ...tools.map(toolCase)];
+export function junitReport(name: string, { checked, lists }: Verification, at: number): string {
+  const cases = [...checked.map(checkedCase), ...lists.map(listCase)];
   const seconds = cases.reduce((sum, one) => sum + one.seconds, 0);
   return junitText([{ name, at, seconds, cases }], VERSION);
 }
@@ -157,11 +157,11 @@ function checkedCase(check: RequestCheck, i: number): JunitCase {
   return { ...head, outcome: { kind: 'failed', type: check.verdict, message, text } };
 }
 
-function toolCase(change: ToolChange): JunitCase {
+function listCase(change: ListChange): JunitCase {
   const message = `${change.change}, ${change.breaking.length > 0 ? 'breaking' : 'not breaking'}`;
-  const text = toolLines(change).join('\n');
+  const text = listLines(change).join('\n');
   const outcome = { kind: 'failed', type: change.change, message, text } as const;
-  return { classname: 'tool', name: change.tool, seconds: 0, outcome };
+  return { classname: change.kind, name: change.name, seconds: 0, outcome };
 }
 
 function isLeftOut({ verdict }: RequestCheck): boolean {
@@ -169,16 +169,16 @@ function isLeftOut({ verdict }: RequestCheck): boolean {
 }
 
 export function markdownText(name: string, verification: Verification): string {
-  const { checked, tools } = verification;
+  const { checked, lists } = verification;
   const drifted = checked.filter(({ verdict }) => verdict === 'drift');
-  const lines = [`## ${cell(name)}`, '', cell(summaryLine(summaryOf(verification))), ''];
+  const lines = [`## ${cell(name)}`, '', cell(summaryLine(verification)), ''];
   if (checked.length > 0) {
     lines.push('| | request | why |', '|---|---|---|');
     for (const check of checked)
       lines.push(`| ${check.verdict} | ${cell(nameOf(check))} | ${cell(check.why ?? '')} |`);
     lines.push('');
   }
-  for (const part of [...drifted.map(checkedLines), ...tools.map(toolLines)])
+  for (const part of [...drifted.map(checkedLines), ...lists.map(listLines)])
     lines.push(...part.map((line) => `    ${line}`), '');
   return `${lines.join('\n')}`;
 }

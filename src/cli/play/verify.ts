@@ -15,12 +15,12 @@ import {
   checkedJson,
   checkedLines,
   junitReport,
+  listJson,
+  listLines,
   markdownText,
   summaryJson,
   summaryLine,
   summaryOf,
-  toolJson,
-  toolLines,
 } from './verify-report.ts';
 
 type Options = {
@@ -203,13 +203,11 @@ function report(
   { recording, json, junit, markdown }: Options,
   at: number,
 ): void {
-  const { tools } = verification;
-  const summary = summaryOf(verification);
   print(
     io,
-    tools.flatMap((change) => (json ? [toolJson(change)] : toolLines(change))),
+    verification.lists.flatMap((change) => (json ? [listJson(change)] : listLines(change))),
   );
-  print(io, [json ? summaryJson(summary) : summaryLine(summary)]);
+  print(io, [json ? summaryJson(summaryOf(verification)) : summaryLine(verification)]);
   if (junit !== undefined) writeReport(io, junit, junitReport(recording, verification, at));
   if (markdown !== undefined) writeReport(io, markdown, markdownText(recording, verification));
 }

@@ -1,7 +1,7 @@
 /**
  * Compares a live answer with the recorded one: first the kinds of answer, then result or error as JSON values. What every
  * run has anew does not count: ids, the trace context, what a server says of itself in `_meta`, its version in the
- * handshake, the times of tasks, and what the user ignores. Tools of `tools/list` are compared by name (verify/offers.ts).
+ * handshake, the times of tasks, and what the user ignores. What servers list is compared by name (verify/offers.ts).
  */
 
 import { TapedeckError } from '../../errors.ts';
@@ -12,7 +12,7 @@ import {
   type MemberFilter,
 } from '../../protocol/json/canonical.ts';
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
-import { memberAt } from '../../protocol/json/edit.ts';
+import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
 import { NO_PATHS, type PathProgress, parseJsonPath } from '../../protocol/json/path.ts';
 import type { Span } from '../../protocol/json/read.ts';
 import type { Message } from '../../protocol/message/message.ts';
@@ -88,7 +88,11 @@ export function compareAnswers(
     problem: null,
   };
   if (comparison.recorded !== comparison.live) return comparison;
-  const filter = filterFor(asked, comparison.live === 'error', rules);
+  const filter = filterFor(
+    asked,
+    comparison.live === 'error' ? KEEP_ALL : resultFilter(asked.method, isAtWork(recorded)),
+    rules,
+  );
   if (filter === null) return { ...comparison, isEqual: true };
   const before = valueText(recorded.json, filter);
   const after = valueText(live.json, filter);
@@ -98,9 +102,20 @@ export function compareAnswers(
   return { ...comparison, isEqual: differences.length === 0, differences, more };
 }
 
+/** The paths of every result that do not count; null where nothing does. */
+export function ignoredInAll(rules: ResultRules): PathProgress | null {
+  const own = rules.get(null);
+  return own?.isEverythingIgnored === true ? null : (own?.paths ?? NO_PATHS);
+}
+
+function isAtWork({ json }: Answer): boolean {
+  const status = sourceAt(json, ['result', 'status']) ?? sourceAt(json, ['result', 'task', 'status']);
+  return status === '"working"';
+}
+
 /** The filter for what counts of an answer; null where nothing does. */
-function filterFor({ method, target }: CallTopic, isError: boolean, rules: ResultRules): MemberFilter | null {
-  let filter: MemberFilter = isError ? KEEP_ALL : resultFilter(method);
+function filterFor({ target }: CallTopic, base: MemberFilter, rules: ResultRules): MemberFilter | null {
+  let filter = base;
   for (const key of target === null ? [null] : [null, target]) {
     const own = rules.get(key);
     if (own?.isEverythingIgnored === true) return null;
@@ -130,17 +145,33 @@ const without = (...names: string[]): MemberFilter => ({
 
 const TASK = without('createdAt', 'lastUpdatedAt');
 
+/** Of a task at work, what it is at depends on when it is asked. */
+const WORKING_TASK = without('createdAt', 'lastUpdatedAt', 'statusMessage');
+
+/** A list of tasks is asked for at some moment of each. */
+const LISTED_TASK = without('createdAt', 'lastUpdatedAt', 'statusMessage', 'status');
+
 const SERVER_INFO = without('version');
 
-const TASKS: MemberFilter = { enter: () => TASK, dropsEmpty: false };
+const TASKS: MemberFilter = { enter: () => LISTED_TASK, dropsEmpty: false };
 
-function resultFilter(method: string): MemberFilter {
-  const inner: MemberFilter = method.startsWith('tasks/') ? TASK : KEEP_ALL;
+/** The lists that are compared by name, all their pages together (verify/lists.ts): by method the member that holds them. */
+const LISTS: ReadonlyMap<string, string> = new Map([
+  ['tools/list', 'tools'],
+  ['prompts/list', 'prompts'],
+  ['resources/list', 'resources'],
+  ['resources/templates/list', 'resourceTemplates'],
+]);
+
+function resultFilter(method: string, isWorking: boolean): MemberFilter {
+  const task = isWorking ? WORKING_TASK : TASK;
+  const inner: MemberFilter = method.startsWith('tasks/') ? task : KEEP_ALL;
+  const list = LISTS.get(method);
   return {
     enter(name) {
       if (name === '_meta') return META;
-      if (name === 'task') return TASK;
-      if (name === 'tools' && method === 'tools/list') return null;
+      if (name === 'task') return task;
+      if (list !== undefined && (name === list || name === 'nextCursor')) return null;
       if (name === 'tasks' && method === 'tasks/list') return TASKS;
       if (name === 'serverInfo' && method === 'initialize') return SERVER_INFO;
       return inner.enter(name);

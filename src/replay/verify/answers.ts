@@ -5,7 +5,7 @@
  */
 
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
-import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
+import { sourceAt, substitute } from '../../protocol/json/edit.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { canonicalMethod } from '../../protocol/message/methods.ts';
 import type { IgnoreRules } from '../match/ignore.ts';
@@ -105,52 +105,4 @@ function pong(idText: string): Buffer {
 function refusal(idText: string, method: string): Buffer {
   const message = JSON.stringify(`The recorded client was never asked ${method} like this`);
   return Buffer.from(`{"jsonrpc":"2.0","id":${idText},"error":{"code":${NO_SUCH},"message":${message}}}`);
-}
-
-const GIVEN = [
-  ['result', 'nextCursor'],
-  ['result', 'requestState'],
-  ['result', 'taskId'],
-  ['result', 'task', 'taskId'],
-];
-
-const RELATED_TASK = 'io.modelcontextprotocol/related-task';
-
-const GIVEN_BACK = [
-  ['params', 'cursor'],
-  ['params', 'requestState'],
-  ['params', 'taskId'],
-  ['params', '_meta', RELATED_TASK, 'taskId'],
-];
-
-type Handles = {
-  /** Learns the handles of an answer. Returns what turns the live answer's handles into the recorded ones. */
-  inAnswer(recorded: Buffer, live: Buffer): Substitution[];
-  /** Returns what turns the recorded request's handles into the live ones. */
-  inRequest(recorded: Buffer): Substitution[];
-};
-
-/**
- * Maps recorded handles to live ones. A handle is what a server makes up for its client to send back: a cursor, the state
- * of a request, the id of a task. A live server knows only its own.
- */
-export function createHandles(): Handles {
-  const liveOf = new Map<string, string>();
-  return {
-    inAnswer(recorded, live) {
-      return GIVEN.flatMap((path) => {
-        const before = sourceAt(recorded, path);
-        const after = sourceAt(live, path);
-        if (before === undefined || after === undefined || before === 'null' || after === 'null') return [];
-        liveOf.set(before, after);
-        return [{ path, text: before }];
-      });
-    },
-    inRequest(recorded) {
-      return GIVEN_BACK.flatMap((path) => {
-        const text = liveOf.get(sourceAt(recorded, path) ?? '');
-        return text === undefined ? [] : [{ path, text }];
-      });
-    },
-  };
 }

@@ -5,6 +5,7 @@ import { sourceAt } from '../../protocol/json/edit.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import type { Answer, AnswerKind } from '../match/compare.ts';
 import type { CallTopic } from '../recording/topics.ts';
+import type { ListChange } from './offers.ts';
 
 type CheckVerdict = 'equal' | 'drift' | 'skipped' | 'not compared';
 
@@ -57,4 +58,15 @@ export function whyOf(
 function errorText({ json }: Answer): string {
   const message: unknown = JSON.parse(sourceAt(json, ['error', 'message']) ?? 'null');
   return typeof message === 'string' ? `: ${message.slice(0, 200)}` : '';
+}
+
+/** `2 tools and 1 prompt changed (1 breaking)`. */
+export function changesText(changes: readonly ListChange[]): string {
+  const kinds = [...new Set(changes.map(({ kind }) => kind))];
+  const counts = kinds.map((kind) => {
+    const count = changes.filter((change) => change.kind === kind).length;
+    return `${count} ${kind}${count === 1 ? '' : 's'}`;
+  });
+  const breaking = changes.filter((change) => change.breaking.length > 0).length;
+  return `${counts.join(', ')} changed (${breaking} breaking)`;
 }

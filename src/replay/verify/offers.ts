@@ -4,15 +4,14 @@
  * where a part of the promised result is gone. Titles, descriptions and new optional arguments break nothing.
  */
 
-import { canonicalText } from '../../protocol/json/canonical.ts';
+import { canonicalText, KEEP_ALL } from '../../protocol/json/canonical.ts';
 import { type Difference, diffOf } from '../../protocol/json/diff.ts';
 import { memberAt, sourceAt } from '../../protocol/json/edit.ts';
-import { followInto, type PathProgress } from '../../protocol/json/path.ts';
+import { followInto, NO_PATHS, type PathProgress } from '../../protocol/json/path.ts';
 import { eachElement, isObject } from '../../protocol/json/read.ts';
-import type { IgnoreRules, ToolRules } from '../match/ignore.ts';
-import type { Tools } from '../recording/recording.ts';
+import { type IgnoreRules, ignoring, type ToolRules } from '../match/ignore.ts';
 
-export type ToolChange = {
+type ToolChange = {
   tool: string;
   change: 'added' | 'removed' | 'changed';
   /** Why callers break, in words; empty where they do not. */
@@ -23,8 +22,8 @@ export type ToolChange = {
 
 /** `ignored`: the arguments that do not count, by tool. */
 export function compareTools(
-  recorded: Tools,
-  live: Tools,
+  recorded: ReadonlyMap<string, Buffer>,
+  live: ReadonlyMap<string, Buffer>,
   ignored: IgnoreRules['tools'] = new Map(),
 ): ToolChange[] {
   const changes: ToolChange[] = [];
@@ -184,7 +183,7 @@ const LISTS = {
   'resources/templates/list': { kind: 'resource template', member: 'resourceTemplates', name: 'uriTemplate' },
 } as const satisfies Record<string, { kind: ListKind; member: string; name: string }>;
 
-type ListMethod = keyof typeof LISTS;
+export type ListMethod = keyof typeof LISTS;
 
 export function isList(method: string): method is ListMethod {
   return Object.hasOwn(LISTS, method);
@@ -193,19 +192,40 @@ export function isList(method: string): method is ListMethod {
 /** Canonical JSON by name, for each list that was answered. */
 export type Offer = Map<ListMethod, Map<string, Buffer>>;
 
-/** Takes one answer, which may be a page of several. Of several things with one name the last counts. */
-export function collectOffer(offer: Offer, method: ListMethod, answer: Buffer): void {
+/**
+ * Takes one answer, which may be a page of several. Of several things with one name the last counts. `ignored`: paths of the
+ * result that do not count.
+ */
+export function collectOffer(offer: Offer, method: ListMethod, answer: Buffer, ignored = NO_PATHS): void {
   const { member, name } = LISTS[method];
   const list = memberAt(answer, ['result', member]);
   if (list?.type !== 'array') return;
   const things = offer.get(method) ?? new Map<string, Buffer>();
   offer.set(method, things);
+  const inList = followInto(ignored, member);
+  let at = 0;
   eachElement(answer, list.start, (element) => {
-    const text = element.type === 'object' ? canonicalText(answer, element) : '';
-    if (typeof text === 'string') return;
-    const named: unknown = JSON.parse(sourceAt(text, [name]) ?? 'null');
-    if (typeof named === 'string') things.set(named, text);
+    const inside = inList === null ? null : followInto(inList, at);
+    at += 1;
+    if (inside === null || element.type !== 'object') return;
+    const text = canonicalText(answer, element, ignoring(KEEP_ALL, inside));
+    const named: unknown = JSON.parse(
+      sourceAt(answer.subarray(element.start, element.end), [name]) ?? 'null',
+    );
+    if (typeof text !== 'string' && typeof named === 'string') things.set(named, text);
   });
+}
+
+/** Compares what two sides have of one list. `ignored`: the arguments of tools that do not count. */
+export function compareList(
+  method: ListMethod,
+  before: ReadonlyMap<string, Buffer>,
+  after: ReadonlyMap<string, Buffer>,
+  ignored?: IgnoreRules['tools'],
+): ListChange[] {
+  const { kind } = LISTS[method];
+  if (kind !== 'tool') return compareThings(kind, before, after);
+  return compareTools(before, after, ignored).map(({ tool, ...rest }) => ({ kind, name: tool, ...rest }));
 }
 
 /** Compares the lists that both sides have; `unknown` names those that only one side was asked for. */
@@ -217,10 +237,7 @@ export function compareOffers(before: Offer, after: Offer): { changes: ListChang
     const [old, now] = [before.get(method), after.get(method)];
     if (old === undefined && now === undefined) continue;
     if (old === undefined || now === undefined) unknown.push(kind);
-    else if (kind === 'tool') {
-      const tools = compareTools(old, now);
-      changes.push(...tools.map(({ tool, ...rest }) => ({ kind, name: tool, ...rest })));
-    } else changes.push(...compareThings(kind, old, now));
+    else changes.push(...compareList(method, old, now));
   }
   return { changes, unknown };
 }

@@ -1,7 +1,7 @@
 /**
  * Plays the recorded client's part against a live server, act by act, and compares what comes back. Ids are new. Progress
  * tokens stay: those in use at one time differed then, so they differ now. Cursors, task ids and request states of the live
- * server replace the recorded ones in later requests.
+ * server replace the recorded ones in later requests. A task is asked about until it has come as far as it had.
  */
 
 import { type Substitution, sourceAt, substitute } from '../../protocol/json/edit.ts';
@@ -14,6 +14,7 @@ import {
   type AnswerKind,
   answerKindOf,
   compareAnswers,
+  ignoredInAll,
   type ResultRules,
 } from '../match/compare.ts';
 import type { IgnoreRules } from '../match/ignore.ts';
@@ -25,13 +26,15 @@ import {
 } from '../recording/outgoing.ts';
 import { collectTools, hasPlaceholder, type Recording, type Tools } from '../recording/recording.ts';
 import type { CallTopic } from '../recording/topics.ts';
-import { type Answers, createAnswers, createHandles } from './answers.ts';
-import { emptyCheck, type RequestCheck, whyOf } from './check.ts';
+import { type Answers, createAnswers } from './answers.ts';
+import { changesText, emptyCheck, type RequestCheck, whyOf } from './check.ts';
+import { createHandles, isTaskBehind, pollMsOf, statusAhead } from './handles.ts';
+import { createListCheck } from './lists.ts';
 import { createNotificationCheck } from './notifications.ts';
-import { compareTools, type ToolChange } from './offers.ts';
+import { isList, type ListChange, type ListMethod } from './offers.ts';
 import { type CallEnd, createOpenRequests, type PendingRequest, planOf } from './plan.ts';
 
-export type Verification = { checked: RequestCheck[]; tools: ToolChange[] };
+export type Verification = { checked: RequestCheck[]; lists: ListChange[] };
 
 export type VerifyOptions = {
   ignore: IgnoreRules;
@@ -75,7 +78,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
   const checked: RequestCheck[] = [];
   /** By recorded call. */
   const asked = new Map<number, PendingRequest>();
-  let hasListedTools = false;
+  const lists = createListCheck(options.ignore.tools, ignoredInAll(options.resultRules));
   let isPatient = true;
   let hasHeard = false;
   let closedWhy: string | null = null;
@@ -170,10 +173,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
       const why = isComplete ? 'the server did not ask this' : 'not asked; some calls were left out';
       note({ ...check, verdict: isComplete ? 'drift' : 'skipped', why });
     }
-    return {
-      checked,
-      tools: hasListedTools ? compareTools(recordedTools, liveTools, options.ignore.tools) : [],
-    };
+    return { checked, lists: lists.changes() };
   }
 
   async function ask(call: number): Promise<void> {
@@ -193,13 +193,86 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
       note({ ...check, verdict, why: skipped ?? `not asked: ${closedWhy}`, recorded: recordedOutcome(call) });
       return;
     }
+    if (isList(method) && !turnPage(method, recorded, call)) return;
     const asking = open.begin(method);
     asked.set(call, asking);
-    const { id } = asking;
-    const json = substitute(recorded, [{ path: ['id'], text: id }, ...handles.inRequest(recorded)]);
-    news.asked(call, json);
+    const json = withLiveHandles(method, recorded);
+    news.asked(call, substitute(json, [{ path: ['id'], text: asking.id }]));
+    await send(json, asking.id, { method, target });
+  }
+
+  function withLiveHandles(method: string, recorded: Buffer): Buffer {
+    const cursor = isList(method) ? lists.liveCursor(method) : null;
+    const page = cursor === null ? [] : [{ path: CURSOR, text: cursor }];
+    return substitute(recorded, [...(page.length > 0 ? page : handles.inRequest(recorded))]);
+  }
+
+  function send(json: Buffer, id: string, { method, target }: CallTopic): Promise<void> {
     const tools = liveTools.has(target ?? '') ? liveTools : recordedTools;
-    await server.send(outgoingRequest(json, id, { method, target }, tools));
+    return server.send(
+      outgoingRequest(substitute(json, [{ path: ['id'], text: id }]), id, { method, target }, tools),
+    );
+  }
+
+  /** Whether the live list has such a page. Its pages may be others than they were. */
+  function turnPage(method: ListMethod, recorded: Buffer, call: number): boolean {
+    if (sourceAt(recorded, CURSOR) === undefined) {
+      lists.begin(method);
+      return true;
+    }
+    if (lists.liveCursor(method) !== null) return true;
+    const { place, answer } = plan.calls[call] ?? { place: null, answer: null };
+    if (answer !== null) lists.takeRecorded(method, alike(recording.load(answer)));
+    const check = emptyCheck({ method, target: null }, place, 'client');
+    note({
+      ...check,
+      why: 'the live list has fewer pages',
+      ...listVerdict(method),
+      recorded: recordedOutcome(call),
+    });
+    return false;
+  }
+
+  function listVerdict(method: ListMethod): Partial<RequestCheck> {
+    const changes = lists.news(method);
+    return changes.length === 0 ? {} : { verdict: 'drift', why: changesText(changes) };
+  }
+
+  /** Asks again, as the recorded client asked, but with an id of its own and what is changed. */
+  async function askAgain(
+    call: number,
+    topic: CallTopic,
+    change: (json: Buffer) => Buffer,
+  ): Promise<Answer | null> {
+    const recorded = recording.load(plan.calls[call]?.place ?? { seq: 0, n: 0 });
+    const asking = open.begin(topic.method);
+    await send(change(withLiveHandles(topic.method, recorded)), asking.id, topic);
+    return (await asking.ended).answer;
+  }
+
+  /** What the server has listed, all of it: where the recorded list is over, the rest of the live one is asked for. */
+  async function listed(call: number, method: ListMethod, recorded: Answer, live: Answer): Promise<void> {
+    lists.takeRecorded(method, alike(recorded.json));
+    lists.takeLive(method, alike(live.json));
+    while (lists.isBehind(method)) {
+      const cursor = lists.liveCursor(method) ?? '';
+      const next = await askAgain(call, { method, target: null }, (json) => withCursor(json, cursor));
+      if (next?.message.kind !== 'result') return;
+      if (method === 'tools/list') collectTools(liveTools, next.json);
+      lists.takeLive(method, alike(next.json));
+    }
+  }
+
+  /** Asks about a task until it has come as far as the recorded one, or the time for an answer is over. */
+  async function caughtUp(call: number, topic: CallTopic, recorded: Answer, first: Answer): Promise<Answer> {
+    const deadline = performance.now() + options.timeoutMs;
+    let live = first;
+    while (isTaskBehind(recorded.json, live.json) && performance.now() < deadline && closedWhy === null) {
+      const ms = pollMsOf(live.json);
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      live = (await askAgain(call, topic, (json) => json)) ?? live;
+    }
+    return live;
   }
 
   /** Servers may ask a little later than they did. After a question that never came, nothing more is waited for. */
@@ -234,20 +307,27 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     if (live === null) {
       return note({ ...check, verdict: 'drift', why: why ?? 'no answer', recorded: recordedOutcome(call) });
     }
-    note({ ...check, ...compared(check, { json: recorded, message }, live) });
+    const before = { json: recorded, message };
+    const { method } = check;
+    const now = method === 'tasks/get' ? await caughtUp(call, check, before, live) : live;
+    const isBoth = message.kind === 'result' && now.message.kind === 'result';
+    if (isList(method) && isBoth) await listed(call, method, before, now);
+    note({
+      ...check,
+      ...compared(check, before, now),
+      ...(isList(method) && isBoth ? listVerdict(method) : {}),
+    });
   }
 
   function compared(check: RequestCheck, recorded: Answer, live: Answer): Partial<RequestCheck> {
-    if (check.method === 'tools/list' && live.message.kind === 'result') {
-      hasListedTools = true;
-      collectTools(liveTools, live.json);
-    }
-    const same = { ...live, json: substitute(live.json, handles.inAnswer(recorded.json, live.json)) };
-    const [one, other] = [recorded, same].map((answer) => ({ ...answer, json: alike(answer.json) }));
+    if (check.method === 'tools/list' && live.message.kind === 'result') collectTools(liveTools, live.json);
+    const same = handles.inAnswer(check.method, recorded.json, live.json);
+    const status = statusAhead(recorded.json, live.json);
+    if (status !== null) return { why: `the live task is ${status} already` };
     const { isEqual, problem, ...found } = compareAnswers(
       check,
-      one ?? recorded,
-      other ?? same,
+      { ...recorded, json: alike(same.recorded) },
+      { ...live, json: alike(same.live) },
       options.resultRules,
     );
     return {
@@ -298,6 +378,19 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
   }
 
   return { play, close };
+}
+
+const CURSOR = ['params', 'cursor'];
+
+/** The request for another page of the same list. */
+function withCursor(request: Buffer, cursor: string): Buffer {
+  const params = sourceAt(request, ['params']);
+  const own = `"cursor":${cursor}`;
+  if (params === undefined)
+    return Buffer.from(`${request.toString().trimEnd().slice(0, -1)},"params":{${own}}}`);
+  if (sourceAt(request, CURSOR) !== undefined) return substitute(request, [{ path: CURSOR, text: cursor }]);
+  const rest = params.slice(1).trim();
+  return substitute(request, [{ path: ['params'], text: `{${own}${rest === '}' ? '' : ','}${rest}` }]);
 }
 
 function toolsOf(recording: Recording, calls: ReturnType<typeof planOf>['calls']): Tools {

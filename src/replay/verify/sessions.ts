@@ -12,7 +12,7 @@ import type { Store } from '../../store/file/open.ts';
 import { type CallRow, eachCall } from '../../store/read/exchanges.ts';
 import { prepareFramesAfter } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
-import { type Answer, compareAnswers, type ResultRules } from '../match/compare.ts';
+import { type Answer, compareAnswers, ignoredInAll, type ResultRules } from '../match/compare.ts';
 import type { IgnoreRules } from '../match/ignore.ts';
 import { findParams, type RequestKey, requestKey } from '../match/key.ts';
 import { collectOffer, compareOffers, isList, type ListChange, type ListKind, type Offer } from './offers.ts';
@@ -60,7 +60,7 @@ export function diffSessions(
   ignore: IgnoreRules,
   results: ResultRules,
 ): SessionDiff {
-  const [first, second] = [readSide(a, ignore), readSide(b, ignore)];
+  const [first, second] = [readSide(a, ignore, results), readSide(b, ignore, results)];
   const { changes, unknown } = compareOffers(first.offer, second.offer);
   const waiting = byKey(first.calls);
   const calls: PairedCall[] = [];
@@ -83,7 +83,8 @@ function placeOf({ a, b }: PairedCall): number {
 
 type ReadSide = { calls: Call[]; offer: Offer; answerOf: (call: CallRow) => Answer | null };
 
-function readSide({ store, session }: DiffSide, ignore: IgnoreRules): ReadSide {
+function readSide({ store, session }: DiffSide, ignore: IgnoreRules, results: ResultRules): ReadSide {
+  const ignored = ignoredInAll(results);
   const frameAfter = prepareFramesAfter(store, session.number, 1);
   const textAt = (seq: number, n: number): Buffer | null => {
     const [frame] = frameAfter(seq - 1);
@@ -101,7 +102,8 @@ function readSide({ store, session }: DiffSide, ignore: IgnoreRules): ReadSide {
     const key = json === null ? 'unreadable' : requestKey(row, json, findParams(json, 0), ignore);
     if (typeof key !== 'string') calls.push({ ...row, key });
     const answer = isList(row.method) ? answerOf(row) : null;
-    if (answer !== null && isList(row.method)) collectOffer(offer, row.method, answer.json);
+    if (answer !== null && ignored !== null && isList(row.method))
+      collectOffer(offer, row.method, answer.json, ignored);
   }
   return { calls, offer, answerOf };
 }

@@ -38,7 +38,7 @@ async function verifyJson(...args: string[]) {
   return {
     code,
     items,
-    named: (name: string) => items.find(({ target, tool }) => (target ?? tool) === name),
+    named: (wanted: string) => items.find(({ target, name }) => (target ?? name) === wanted),
   };
 }
 
@@ -116,7 +116,7 @@ test('a changed server drifts: by pointer, by kind of answer, by tool', async ()
   const verdicts = items.filter(({ type }) => type === 'exchange').map(({ verdict, why }) => [verdict, why]);
   expect(verdicts).toEqual([
     ['equal', null],
-    ['equal', null],
+    ['drift', '4 tools changed (2 breaking)'],
     ['drift', 'the result differs in 1 place'],
     ['drift', 'recorded result, live tool error'],
     ['equal', null],
@@ -124,8 +124,8 @@ test('a changed server drifts: by pointer, by kind of answer, by tool', async ()
   expect(items[2].differences).toEqual([
     { change: 'changed', pointer: '/content/0/text', recorded: '"Hello"', live: '"Good day"' },
   ]);
-  const tools = items.filter(({ type }) => type === 'tool');
-  expect(tools.map(({ tool, change, breaking }) => [tool, change, breaking])).toEqual([
+  const tools = items.filter(({ type }) => type === 'list');
+  expect(tools.map(({ name, change, breaking }) => [name, change, breaking])).toEqual([
     ['greet', 'changed', true],
     ['gone', 'removed', true],
     ['mood', 'changed', false],
@@ -134,15 +134,15 @@ test('a changed server drifts: by pointer, by kind of answer, by tool', async ()
   expect(tools[0].reasons).toEqual(['/inputSchema/required: "language" is required now']);
   expect(items.at(-1)).toMatchObject({
     type: 'summary',
-    drift: 2,
-    toolsChanged: 4,
+    drift: 3,
+    changed: 4,
     breaking: 2,
     isEqual: false,
   });
 
   const { text } = await verify(...old(db), ...server('2'));
   expect(text).toContain('/content/0/text changed: recorded "Hello", live "Good day"');
-  expect(text).toContain('drift: 3 equal, 2 drifted, 4 tools changed (2 breaking)');
+  expect(text).toContain('drift: 2 equal, 3 drifted, 4 tools changed (2 breaking)');
 });
 
 test('questions of the server get the recorded answers; one that is not asked any more is drift', async () => {
@@ -326,7 +326,7 @@ test('arguments that --ignore-tool names do not count where tools are compared',
   const changed = async (...paths: string[]) => {
     const options = paths.flatMap((path) => ['--ignore-tool', path]);
     const { items } = await verifyJson(...old(db), ...options, '--json', ...server('2'));
-    return items.filter(({ change }) => change === 'changed').map(({ tool }) => tool);
+    return items.filter(({ change }) => change === 'changed').map(({ name }) => name);
   };
   expect(await changed()).toEqual(['greet', 'mood']);
   expect(await changed('greet:$.language')).toEqual(['mood']);
@@ -367,4 +367,99 @@ test('no server is left behind when verification is stopped, not even one that i
   run.child.kill('SIGTERM');
   expect((await run.ended).code).toBe(2);
   expect(isRunning(Number.parseInt(run.stderr(), 10))).toBe(false);
+});
+
+/** Records a conversation with `offers.js`. A request may follow from the answers before it. */
+async function recordOffers(
+  options: object,
+  ...requests: (object | ((results: Record<string, unknown>[]) => object))[]
+): Promise<string[]> {
+  const db = tempStore();
+  const { child, stdout, ended } = record(db, ['offers.js', JSON.stringify(options)], ['--name', 'offers']);
+  const say = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const results: Record<string, unknown>[] = [];
+  for (const [i, request] of [{ ...initialize }, ...requests].entries()) {
+    say({ ...(typeof request === 'function' ? request(results.slice(1)) : request), id: i });
+    await until('an answer', () => stdout().toString().split('\n').length > i + 1);
+    results.push(JSON.parse(stdout().toString().trim().split('\n').at(-1) ?? '').result);
+    if (i === 0) say(initialized);
+  }
+  child.stdin.end();
+  await ended;
+  return ['offers', '--db', db];
+}
+
+const offers = (options: object = {}) => ['--', NODE, fixture('offers.js'), JSON.stringify(options)];
+const LISTS = ['prompts/list', 'resources/list', 'resources/templates/list'];
+const next = (method: string) => (results: Record<string, unknown>[]) => ({
+  method,
+  params: { cursor: results.at(-1)?.['nextCursor'] },
+});
+
+test('what servers list is compared by name, in any order and in any pages', async () => {
+  const inOne = await recordOffers({}, ...LISTS.map((method) => ({ method })));
+  const inTwo = await recordOffers(
+    { size: 2 },
+    ...LISTS.slice(0, 2).flatMap((method) => [{ method }, next(method)]),
+  );
+  const pairs: [recording: string[], live: object][] = [
+    [inOne, { size: 1, isReversed: true }],
+    [inTwo, { isReversed: true }],
+    [inTwo, { size: 1 }],
+    [inTwo, { size: 2, isCircular: true }],
+  ];
+  for (const [recording, live] of pairs) {
+    const { lines, code } = await verify(...recording, ...offers(live));
+    expect(
+      lines.filter((line) => line.startsWith('DRIFT')),
+      JSON.stringify(live),
+    ).toEqual([]);
+    expect(code).toBe(0);
+  }
+
+  const changed = await verify(...inOne, ...offers({ size: 1, prompts: ['p3', 'p4', 'p1'] }));
+  expect(changed.lines.slice(1)).toEqual([
+    'DRIFT    prompts/list: 2 prompts changed (1 breaking)',
+    'equal    resources/list',
+    'equal    resources/templates/list',
+    'prompt   p2 removed, breaking',
+    '           the prompt is gone',
+    'prompt   p4 added, not breaking',
+    'drift: 3 equal, 1 drifted, 2 prompts changed (1 breaking)',
+  ]);
+  const fewer = await verify(...inTwo, ...offers({ prompts: ['p1'] }));
+  expect(fewer.lines[1]).toBe('DRIFT    prompts/list: 1 prompt changed (1 breaking)');
+  expect(fewer.lines[2]).toBe('DRIFT    prompts/list: 1 prompt changed (1 breaking)');
+  const ignored = await verify(...inOne, '--ignore-result', '$.prompts', ...offers({ prompts: [] }));
+  expect(ignored.lines[1]).toBe('equal    prompts/list');
+});
+
+test('tasks of the very server are equal, however long they take now, and whatever other tasks it has', async () => {
+  const about = (method: string) => (results: Record<string, unknown>[]) => {
+    const [task] = results.map((one) => one['task'] as { taskId: string } | undefined);
+    return { method, params: { taskId: task?.taskId } };
+  };
+  const call = { method: 'tools/call', params: { name: 'a', task: {} } };
+  const poll = about('tasks/get');
+  const list = { method: 'tasks/list' };
+  const quick = await recordOffers({}, call, poll, about('tasks/result'), { ...call }, list);
+  const slow = await recordOffers({ ms: 100 }, call, poll, about('tasks/result'), poll, list);
+  const pairs: [recording: string[], live: object][] = [
+    [quick, { ms: 100 }],
+    [slow, {}],
+    [slow, { ms: 30, own: 2 }],
+  ];
+  for (const [recording, live] of pairs) {
+    const { lines, code } = await verify(...recording, ...offers(live));
+    expect(
+      lines.filter((line) => line.startsWith('DRIFT')),
+      JSON.stringify(live),
+    ).toEqual([]);
+    expect(code).toBe(0);
+  }
+  const limit = ['--timeout', '3', '--skip', 'tasks/result'];
+  const { lines } = await verify(...quick, ...limit, ...offers({ ms: 100_000 }));
+  expect(lines.filter((line) => line.startsWith('DRIFT'))).toEqual([
+    expect.stringMatching(/^DRIFT {4}tasks\/get \S+: the result differs in 2 places$/),
+  ]);
 });
