@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { yargsInside } from './scripts/yargs-inside.js';
@@ -40,17 +40,17 @@ const ALONE = [
 /** Real processes on small machines: a deadline is for hangs, never a measure of speed. */
 const DEADLINES = { testTimeout: 60_000, hookTimeout: 60_000 };
 
-/** Node 20 reads no TypeScript: the threads that `src` starts are those that tsc has put into `build`. */
-const builtThreads: Plugin = {
-  name: 'built-threads',
+/** Node 20 reads no TypeScript: the threads that `src` starts are those of `dist`, which users have. */
+const distThreads: Plugin = {
+  name: 'dist-threads',
   enforce: 'pre',
   transform(code, id) {
-    const folder = id.replace(join(import.meta.dirname, 'src'), join(import.meta.dirname, 'build'));
-    if (folder === id || !code.includes('new Worker(')) return null;
-    const built = (path: string) => JSON.stringify(pathToFileURL(join(dirname(folder), path)).href);
+    if (!id.startsWith(join(import.meta.dirname, 'src')) || !code.includes('new Worker(')) return null;
+    const inDist = (path: string) =>
+      JSON.stringify(pathToFileURL(join(import.meta.dirname, 'dist', path)).href);
     return code.replace(
-      /new URL\('(\.\/[\w-]+\.js)', import\.meta\.url\)/g,
-      (_, path) => `new URL(${built(path)})`,
+      /new URL\('\.\/([\w-]+\.js)', import\.meta\.url\)/g,
+      (_, file) => `new URL(${inDist(file)})`,
     );
   },
 };
@@ -62,7 +62,7 @@ function project(
   own: ProjectConfig,
 ): { plugins: Plugin[]; test: ProjectConfig } {
   return {
-    plugins: [builtThreads, yargsInside],
+    plugins: [distThreads, yargsInside],
     test: {
       ...{ ...DEADLINES, name, isolate: false, maxWorkers: 2, sequence: { groupOrder } },
       server: { deps: { inline: [/[\\/]node_modules[\\/](yargs|cliui|wrap-ansi)[\\/]/] } },

@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CreateMessageRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
-import { recordUrl } from '../support/http-record.ts';
+import { recordUrlInProcess } from '../support/http-record.ts';
 import { EVERYTHING, startDualEra, startEverything } from '../support/servers.ts';
 import { BIN, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
@@ -77,14 +77,14 @@ test('a session of the 1.x client over stdio is clean', async () => {
 });
 
 test('a session of the 1.x client over Streamable HTTP is clean', async () => {
-  const recording = await recordUrl(await startEverything('streamableHttp'));
+  const recording = await recordUrlInProcess(await startEverything('streamableHttp'));
   await converse(new StreamableHTTPClientTransport(recording.url) as Transport);
   await recording.stop();
   await expectClean(recording.db);
 });
 
 test('a session of the 1.x client over HTTP with SSE is clean', async () => {
-  const recording = await recordUrl(await startEverything('sse'));
+  const recording = await recordUrlInProcess(await startEverything('sse'));
   await converse(new SSEClientTransport(recording.url));
   await recording.stop();
   await expectClean(recording.db);
@@ -92,7 +92,7 @@ test('a session of the 1.x client over HTTP with SSE is clean', async () => {
 
 test.each(['legacy', 'auto'] as const)('a session of the 2.x client, mode %s, is clean', async (mode) => {
   const server = await startDualEra();
-  const recording = await recordUrl(server.url);
+  const recording = await recordUrlInProcess(server.url);
   const client = new Client2(
     { name: 'tester', version: '2.0.0' },
     { capabilities: { elicitation: {} }, versionNegotiation: { mode } },

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { widthOf } from '../../src/inspect/view/text.ts';
 import { readBody, startServer } from '../support/http.ts';
-import { recordUrl } from '../support/http-record.ts';
+import { recordUrl, recordUrlInProcess } from '../support/http-record.ts';
 import { send } from '../support/send.ts';
 import { latestSession, record, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
@@ -81,7 +81,7 @@ async function recordSession(db: string): Promise<string> {
     },
     (_request, response) => void response.writeHead(200).end(),
   );
-  const recording = await recordUrl(`${upstream}/mcp`, { db });
+  const recording = await recordUrlInProcess(`${upstream}/mcp`, { db });
   const call = { id: 1, method: 'tools/call', params: { name: 'echo' } };
   for (const [headers, body] of [
     [{}, INITIALIZE],
@@ -148,7 +148,7 @@ test('show gives exchanges without MCP the headers that people debug with, their
       response.end('{"error":"invalid_token"}');
     }
   });
-  const { url, stop } = await recordUrl(`${upstream}/mcp`, { db });
+  const { url, stop } = await recordUrlInProcess(`${upstream}/mcp`, { db });
   await (await send(url, { method: 'OPTIONS', headers: { Origin: 'http://localhost:1' } })).ended;
   await (await send(url, { headers: { Authorization: 'Bearer secret' }, body: INITIALIZE })).ended;
   await (await send(new URL('/authorize', url), { method: 'GET' })).ended;
@@ -182,7 +182,7 @@ test('show tells which streams are open, were left, broke off or ended', async (
       streams.push(response);
     },
   );
-  const { url, stop } = await recordUrl(`${upstream}/mcp`, { db, args: ['--grace', '0'] });
+  const { url, stop } = await recordUrlInProcess(`${upstream}/mcp`, { db, args: ['--grace', '0'] });
   await (await send(url, { body: INITIALIZE })).ended;
   const open = () => send(url, { method: 'GET', headers: SESSION });
   const left = await open();
@@ -215,7 +215,7 @@ test('show tells where tapedeck answered in place of a server that it cannot rea
   const db = tempStore();
   const { url: upstream, server } = await startServer(() => {});
   await new Promise((resolve) => server.close(resolve));
-  const { url, stop } = await recordUrl(`${upstream}/mcp`, { db });
+  const { url, stop } = await recordUrlInProcess(`${upstream}/mcp`, { db });
   await (await send(url, { body: INITIALIZE })).ended;
   await untilShown(db, /tapedeck closed it/);
   await stop();
@@ -257,7 +257,7 @@ test('show says where nothing answered, and that what a kill cut off is unfinish
 test('a request that its client gave up by closing is shown as cancelled', async () => {
   const db = tempStore();
   const { url: upstream } = await startMcp((_message, response) => streamHead(response));
-  const { url, stop } = await recordUrl(`${upstream}/mcp`, { db });
+  const { url, stop } = await recordUrlInProcess(`${upstream}/mcp`, { db });
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
     'io.modelcontextprotocol/clientCapabilities': {},
@@ -303,7 +303,7 @@ test('show --json keeps the original of an edited event, the digest of a cut one
     response.write(Buffer.from([...Buffer.from('data: '), 0xff, 0xfe, 0x0a, 0x0a]));
     response.end(long);
   });
-  const { url, stop } = await recordUrl(`${upstream}/sse`, {
+  const { url, stop } = await recordUrlInProcess(`${upstream}/sse`, {
     db,
     args: ['--max-frame', '1kb', '--no-redact'],
   });
@@ -335,7 +335,7 @@ test('show --json gives the data of an event whole, however large', async () => 
     streamHead(response);
     response.end(event({ id, result: { content: [{ type: 'text', text }] } }));
   });
-  const { url, stop } = await recordUrl(`${upstream}/mcp`, { db });
+  const { url, stop } = await recordUrlInProcess(`${upstream}/mcp`, { db });
   await (await send(url, { body: { id: 5, method: 'tools/call', params: { name: 'much' } } })).ended;
   await stop();
   const { stdout } = await tapedeckInProcess(['show', '--json', '--db', db]);
@@ -348,7 +348,7 @@ test('show --http lists the HTTP exchanges, those without a body too', async () 
   const { url: upstream } = await startServer((_request, response) => {
     response.writeHead(401, { 'WWW-Authenticate': 'Bearer', 'X-Other': 'other' }).end();
   });
-  const { url, stop } = await recordUrl(`${upstream}/mcp?key=secret`, { db });
+  const { url, stop } = await recordUrlInProcess(`${upstream}/mcp?key=secret`, { db });
   await (await send(url, { method: 'GET', headers: { Authorization: 'Bearer secret' } })).ended;
   await stop();
 
@@ -419,7 +419,7 @@ test('show escapes what came by HTTP, and stays within the terminal', async () =
         .end(HOSTILE.repeat(50));
     },
   );
-  const { url, stop } = await recordUrl(`${upstream}/mcp`, { db });
+  const { url, stop } = await recordUrlInProcess(`${upstream}/mcp`, { db });
   await (await send(url, { body: INITIALIZE })).ended;
   await (await send(url, { headers: SESSION, body: { id: 1, method: HOSTILE } })).ended;
   await (await send(new URL(`/${'long/'.repeat(100)}`, url), { method: 'GET', headers: SESSION })).ended;

@@ -13,6 +13,7 @@ import {
   expectSameReindexed,
   type Recording,
   recordUrl,
+  recordUrlInProcess,
   refusesConnections,
   requestsOf,
   sessionsOf,
@@ -55,7 +56,7 @@ async function startForgetful() {
 
 test('a session that its server has forgotten is gone, and initialize opens another one', async () => {
   const server = await startForgetful();
-  const recording = await recordUrl(server.url);
+  const recording = await recordUrlInProcess(server.url);
   const client = await connect(recording.url);
   await client.listTools();
   server.forget();
@@ -108,7 +109,7 @@ function endsOf({ rows }: Recording) {
 }
 
 test('a session that is open when tapedeck is stopped was stopped', async () => {
-  const recording = await recordUrl(await startEverything('sse'), { args: ['--grace', '0'] });
+  const recording = await recordUrlInProcess(await startEverything('sse'), { args: ['--grace', '0'] });
   const client = new Client({ name: 'tester', version: '1.0.0' });
   await client.connect(new SSEClientTransport(recording.url));
   await client.listTools();
@@ -124,7 +125,7 @@ test('a session that is open when tapedeck is stopped was stopped', async () => 
 
 test('a second signal cuts what is open', async () => {
   const server = await startEndless();
-  const recording = await recordUrl(server.url, { args: ['--grace', '3600'] });
+  const recording = await recordUrlInProcess(server.url, { args: ['--grace', '3600'] });
   const { rest } = await openStream(recording.url);
   await until('the stream is recorded', () => recording.rows(EVENTS).length === 1);
   recording.run.child.kill('SIGINT');
@@ -137,7 +138,7 @@ test('a second signal cuts what is open', async () => {
 
 test('with time of grace a stream ends by itself', async () => {
   const server = await startEndless();
-  const recording = await recordUrl(server.url, { args: ['--grace', '3600'] });
+  const recording = await recordUrlInProcess(server.url, { args: ['--grace', '3600'] });
   const { rest } = await openStream(recording.url);
   recording.run.child.kill('SIGTERM');
   await refusesConnections(recording);
@@ -152,7 +153,7 @@ test('with time of grace a stream ends by itself', async () => {
 
 test('when the time of grace is over, what is still open is cut', async () => {
   const server = await startEndless();
-  const recording = await recordUrl(server.url, { args: ['--grace', '0.05'] });
+  const recording = await recordUrlInProcess(server.url, { args: ['--grace', '0.05'] });
   const { rest } = await openStream(recording.url);
   await until('the stream is recorded', () => recording.rows(EVENTS).length === 1);
   await recording.stop();

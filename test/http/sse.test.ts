@@ -7,7 +7,7 @@ import {
   expectSameReindexed,
   expectWhole,
   type Recording,
-  recordUrl,
+  recordUrlInProcess,
   requestsOf,
   sessionsOf,
 } from '../support/http-record.ts';
@@ -61,7 +61,7 @@ let upstream: URL;
 let recording: Recording;
 beforeEach(async () => {
   upstream = new URL(await startEverything('sse'));
-  recording = await recordUrl(upstream);
+  recording = await recordUrlInProcess(upstream);
 });
 
 test('a session over HTTP+SSE is recorded whole, ends with its stream, and is the same as without tapedeck', async () => {

@@ -11,7 +11,7 @@ import {
   expectSameReindexed,
   expectWhole,
   type Recording,
-  recordUrl,
+  recordUrlInProcess,
   requestsOf,
   sessionsOf,
 } from '../support/http-record.ts';
@@ -91,7 +91,9 @@ beforeEach(async () => {
 });
 
 test('a session of the official client is recorded whole, and the client sees the same as without tapedeck', async () => {
-  const recording = await recordUrl(upstream, { args: ['--name', 'stage', '--label', 'team=search'] });
+  const recording = await recordUrlInProcess(upstream, {
+    args: ['--name', 'stage', '--label', 'team=search'],
+  });
   const direct = await converse(upstream, 'tester', async () => {});
   const recorded = await converse(recording.url, 'tester', () =>
     until('the GET stream stands', () => streamsOf(recording) === 1),
@@ -124,7 +126,7 @@ test('a session of the official client is recorded whole, and the client sees th
 });
 
 test('each message stands on the exchange that carried it', async () => {
-  const recording = await recordUrl(upstream);
+  const recording = await recordUrlInProcess(upstream);
   await converse(recording.url, 'tester', () =>
     until('the GET stream stands', () => streamsOf(recording) === 1),
   );
@@ -164,7 +166,7 @@ test('each message stands on the exchange that carried it', async () => {
 });
 
 test('two clients at once are two sessions, and nothing of one is in the other', async () => {
-  const recording = await recordUrl(upstream);
+  const recording = await recordUrlInProcess(upstream);
   const bothStand = () => until('both GET streams stand', () => streamsOf(recording) === 2);
   const names = ['ada-7', 'bob-9'];
   const seen = await Promise.all(names.map((name) => converse(recording.url, name, bothStand)));

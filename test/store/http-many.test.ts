@@ -3,7 +3,7 @@ import { Agent, type ServerResponse } from 'node:http';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openSocket, readBody, startServer } from '../support/http.ts';
-import { payloadIn, postTo, query, recordUrl } from '../support/http-record.ts';
+import { payloadIn, postTo, query, recordUrlInProcess } from '../support/http-record.ts';
 import { scale } from '../support/scale.ts';
 import { listSessions, tempStore, until } from '../support/tapedeck.ts';
 
@@ -35,7 +35,7 @@ async function startStreams() {
 test('two hundred streams at once, with two thousand calls among them, are kept whole, in order and apart', async () => {
   const db = tempStore();
   const { url, streams } = await startStreams();
-  const run = await recordUrl(`${url}/mcp`, { db });
+  const run = await recordUrlInProcess(`${url}/mcp`, { db });
   const received = new Map<string, string>();
   const count = { streams: scale(200), calls: scale(2000) };
   const numbers = Array.from({ length: count.streams }, (_, i) => i);
@@ -116,7 +116,7 @@ for (const [option, isCut] of [
       response.write(back.subarray(0, 100_000));
       goOn = () => void response.end(back.subarray(100_000));
     });
-    const run = await recordUrl(`${url}/mcp`, { db, args: [...option, '--no-redact'] });
+    const run = await recordUrlInProcess(`${url}/mcp`, { db, args: [...option, '--no-redact'] });
     const answer = await postTo(run.url, sent);
     expect(answer.headers['x-size']).toBe(String(sent.length));
     const chunks: Buffer[] = [];
@@ -150,8 +150,8 @@ test('two proxies on one store at once keep everything of both', async () => {
   const { url } = await startStreams();
   const count = scale(300);
   const runs = await Promise.all([
-    recordUrl(`${url}/mcp`, { db, args: ['--name', 'a'] }),
-    recordUrl(`${url}/mcp`, { db, args: ['--name', 'b'] }),
+    recordUrlInProcess(`${url}/mcp`, { db, args: ['--name', 'a'] }),
+    recordUrlInProcess(`${url}/mcp`, { db, args: ['--name', 'b'] }),
   ]);
   const calls = runs.flatMap(({ url: proxy }) =>
     Array.from({ length: count }, async (_, id) =>
@@ -186,7 +186,7 @@ test('a stream that stays quiet for longer than every limit of its far ends stay
     response.write('data: 1\n\n');
     speak = () => void response.end('data: 2\n\n');
   }, limits);
-  const run = await recordUrl(`${url}/mcp`, { db });
+  const run = await recordUrlInProcess(`${url}/mcp`, { db });
   const quiet = await postTo(run.url, listen(1), { agent: new Agent({ keepAlive: true }) });
   const body = readBody(quiet);
   await until(
