@@ -209,9 +209,11 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
 
   function send(json: Buffer, id: string, { method, target }: CallTopic): Promise<void> {
     const tools = liveTools.has(target ?? '') ? liveTools : recordedTools;
-    return server.send(
-      outgoingRequest(substitute(json, [{ path: ['id'], text: id }]), id, { method, target }, tools),
-    );
+    // Headers name the task, too.
+    const task: unknown = JSON.parse(sourceAt(json, ['params', 'taskId']) ?? 'null');
+    const topic = { method, target: typeof task === 'string' ? task : target };
+    const own = substitute(json, [{ path: ['id'], text: id }]);
+    return server.send(outgoingRequest(own, id, topic, tools));
   }
 
   /** Whether the live list has such a page. Its pages may be others than they were. */

@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import {
   Client as ModernClient,
   StreamableHTTPClientTransport as ModernTransport,
@@ -462,4 +463,36 @@ test('tasks of the very server are equal, however long they take now, and whatev
   expect(lines.filter((line) => line.startsWith('DRIFT'))).toEqual([
     expect.stringMatching(/^DRIFT {4}tasks\/get \S+: the result differs in 2 places$/),
   ]);
+});
+
+test('over HTTP the header that names a task names the live one', async () => {
+  const mine = 'mine-1';
+  const status = (taskId: string, now: string) => ({ resultType: 'task', taskId, status: now });
+  const named: unknown[] = [];
+  const { url } = await startServer(async (request, response) => {
+    const { id, method, params } = JSON.parse((await buffer(request)).toString());
+    if (method === 'tasks/get') named.push([request.headers['mcp-name'], params.taskId]);
+    const result = status(mine, method === 'tasks/get' ? 'completed' : 'working');
+    response
+      .setHeader('content-type', 'application/json')
+      .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  });
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const file = join(tempFolder(), 'tasks.ndjson');
+  const said = [
+    ['stdin', { id: 1, method: 'tools/call', params: { name: 'a', _meta } }],
+    ['stdout', { id: 1, result: status('theirs', 'working') }],
+    ['stdin', { id: 2, method: 'tasks/get', params: { taskId: 'theirs', _meta } }],
+    ['stdout', { id: 2, result: status('theirs', 'completed') }],
+  ] as const;
+  const [header] = readFileSync(STDIO, 'utf8').split('\n', 1);
+  const frames = said.map(([channel, message]) =>
+    JSON.stringify({ ms: 1, channel, message: { jsonrpc: '2.0', ...message } }),
+  );
+  writeFileSync(file, [header, ...frames, ''].join('\n'));
+  expect((await verify(file, `${url}/mcp`)).code).toBe(0);
+  expect(named).toEqual([[mine, mine]]);
 });
