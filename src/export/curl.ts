@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { TapedeckError } from '../errors.ts';
-import type { HeaderFields } from '../protocol/http/headers.ts';
+import { type HeaderFields, joinedFields } from '../protocol/http/headers.ts';
 import { messagesOf } from '../protocol/message/conversation.ts';
 import { messageLabel } from '../protocol/message/label.ts';
 import { escapeText, shellQuoted } from '../protocol/text.ts';
@@ -27,6 +27,42 @@ const OWN = new Set([
 /** A placeholder of a redacted value. */
 const REDACTED = /\[redacted:|masked-[0-9a-f]{8}/;
 
+/** What a server gives its client for later requests, as far as the script has it by then. */
+type Given = { sessionId: boolean; endpoint: boolean };
+
+const SESSION_ID = 'mcp-session-id';
+
+/** The variables are of the script. A header that was not there leaves the session as it is. */
+const BEGINNING = `#!/bin/sh
+# What the server gives is taken from its answers: its session, and the endpoint of HTTP+SSE. Streams that stay open run beside
+# the rest, and end with it.
+headers=$(mktemp) && events=$(mktemp) || exit 1
+session= endpoint= streams=
+trap 'kill $streams 2>/dev/null; rm -f "$headers" "$events"' EXIT
+`;
+
+const TAKE_SESSION = `session=$(sed -n 's/^[Mm][Cc][Pp]-[Ss]ession-[Ii][Dd]: *//p' "$headers" | tr -d '\\r' | tail -n 1)
+`;
+
+const BESIDE = `streams="$streams $!"
+`;
+
+/** The stream's first event names where to POST to (2024-11-05, basic/transports, "HTTP with SSE"). */
+function takeEndpoint(origin: string): string {
+  return `while [ -z "$endpoint" ] && kill -0 $! 2>/dev/null; do
+  sleep 1
+  endpoint=$(sed -n 's/^data: *//p' "$events" | tr -d '\\r' | head -n 1)
+done
+case $endpoint in /*) endpoint=${shellQuoted(origin)}$endpoint ;; esac
+`;
+}
+
+/** What comes late on a stream has a second. */
+const END = `
+[ -z "$streams" ] || sleep 1
+cat "$events"
+`;
+
 export function* writeCurl(
   store: Store,
   session: SessionRow,
@@ -38,41 +74,85 @@ export function* writeCurl(
       'curl speaks HTTP, and this session came over stdio. Take --format ndjson, and replay it.',
     );
   const bodiesOf = prepareBodies(store, session.number, only);
-  yield '#!/bin/sh\n';
-  for (const httpExchange of eachHttpExchange(store, session.number)) {
+  const given: Given = { sessionId: false, endpoint: false };
+  yield BEGINNING;
+  for (const [httpExchange, next] of withNext(eachHttpExchange(store, session.number))) {
     const bodies = bodiesOf(httpExchange.number);
     if (bodies === undefined) continue;
-    yield* commandLines(session, httpExchange, bodies.request);
+    yield* exchangeLines(session, httpExchange, next, bodies.request, given);
     onFrame(httpExchange.number);
   }
+  yield END;
 }
 
-function* commandLines(
+function* withNext<T>(items: Iterable<T>): Generator<[item: T, next: T | undefined]> {
+  let last: { item: T } | undefined;
+  for (const item of items) {
+    if (last !== undefined) yield [last.item, item];
+    last = { item };
+  }
+  if (last !== undefined) yield [last.item, undefined];
+}
+
+function* exchangeLines(
   session: SessionRow,
   httpExchange: HttpExchangeRow,
+  next: HttpExchangeRow | undefined,
   body: readonly BareFrame[],
+  given: Given,
 ): Generator<string> {
-  const { number, method, path, status, requestHeaders } = httpExchange;
+  const { number, method, status, closedBy, endedAt } = httpExchange;
   const said = body.flatMap((frame) =>
     messagesOf(frame).map((message, n) => messageLabel(message, frame.payload, n, null)),
   );
   yield `\n# ${escapeText([`exchange ${number}`, ...said, `status ${status ?? 'none'}`].join(', '))}\n`;
-  const redacted = requestHeaders.filter(([, value]) => REDACTED.test(value)).map(([name]) => name);
+  const response = joinedFields(httpExchange.responseHeaders ?? []);
+  const isStream = response.get('content-type')?.startsWith('text/event-stream') === true;
+  const isEndpoint = isStream && method === 'GET' && session.basis === 'sse-endpoint';
+  // The server ends a stream as it likes, or after its client has answered a question on it.
+  const isEndless = method === 'GET' || closedBy !== 'server' || endedAt === null;
+  const isBeside = isStream && (isEndless || (next !== undefined && next.at < endedAt));
+  const isFirst = response.has(SESSION_ID) && !given.sessionId;
+  const more = isEndpoint ? ' > "$events" &' : isBeside ? ' &' : '';
+  yield* commandLines(session, httpExchange, body, given, isFirst ? ' --dump-header "$headers"' : '', more);
+  if (isBeside) yield BESIDE;
+  if (isFirst) yield TAKE_SESSION;
+  if (isEndpoint) yield takeEndpoint(new URL(session.target).origin);
+  given.sessionId ||= isFirst;
+  given.endpoint ||= isEndpoint;
+}
+
+/** `options` and `more` are of the script: words of curl, and what follows the command. */
+function* commandLines(
+  { target }: SessionRow,
+  { method, path, requestHeaders }: HttpExchangeRow,
+  body: readonly BareFrame[],
+  given: Given,
+  options: string,
+  more: string,
+): Generator<string> {
+  const isTaken = (name: string) => given.sessionId && name.toLowerCase() === SESSION_ID;
+  const redacted = requestHeaders.filter(([name, value]) => REDACTED.test(value) && !isTaken(name));
   if (redacted.length > 0)
-    yield `# Redacted in the recording, to be filled in: ${escapeText(redacted.join(', '))}\n`;
+    yield `# Redacted in the recording, to be filled in: ${escapeText(redacted.map(([name]) => name).join(', '))}\n`;
   const bytes = Buffer.concat(body.map(({ payload }) => payload));
   // curl would take a word that begins with `@` for the name of a file.
   const isPlain = isUtf8(bytes) && bytes[0] !== 0x40 && !UNPRINTABLE.test(bytes.toString('utf8'));
   if (!isPlain) yield `printf %s ${shellQuoted(bytes.toString('base64'))} | base64 -d | `;
+  const isToEndpoint = method === 'POST' && given.endpoint;
   const words = [
-    `curl --silent --show-error --no-buffer --globoff --request ${shellQuoted(method)}`,
+    `curl --silent --show-error --no-buffer --globoff --request ${shellQuoted(method)}${options}`,
     ...requestHeaders
       .filter(isSent)
-      .map(([name, value]) => `--header ${shellQuoted(`${name}: ${escapeText(value)}`)}`),
+      .map(([name, value]) =>
+        isTaken(name)
+          ? `--header ${shellQuoted(`${name}: `)}"$session"`
+          : `--header ${shellQuoted(`${name}: ${escapeText(value)}`)}`,
+      ),
     ...(bytes.length === 0 ? [] : [`--data-binary ${isPlain ? shellQuoted(bytes.toString('utf8')) : '@-'}`]),
-    shellQuoted(upstreamUrl(session.target, path).href),
+    isToEndpoint ? '"$endpoint"' : shellQuoted(upstreamUrl(target, path).href),
   ];
-  yield `${words.join(' \\\n  ')}\n`;
+  yield `${words.join(' \\\n  ')}${more}\n`;
 }
 
 /** Kept out of a script that a terminal may show. A line end and a tab are harmless. */

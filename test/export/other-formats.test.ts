@@ -4,11 +4,18 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { HEAVY_MODULES, runsHeavy } from '../support/heavy.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { scale } from '../support/scale.ts';
+import { startEverything } from '../support/servers.ts';
 import { ROOT, record, start, tapedeckInProcess, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 const require = createRequire(import.meta.url);
@@ -215,6 +222,47 @@ fs.appendFileSync(${JSON.stringify(log)}, JSON.stringify(process.argv.slice(2)) 
   expect(bodies).toEqual(asked);
   expect(calls.every((words) => words.at(-1)?.startsWith('http://127.0.0.1:'))).toBe(true);
   expect(() => readFileSync(join(folder, 'owned'))).toThrow();
+});
+
+/** Runs the script of a session with `/bin/sh` and curl itself; returns what they print. */
+async function curled(db: string): Promise<string> {
+  const file = join(tempFolder(), 'run.sh');
+  const { text } = await exported(db, 'curl');
+  writeFileSync(file, text);
+  const { code, stdout, stderr } = await start('sh', [file]).ended;
+  expect([code, stderr]).toEqual([0, '']);
+  return stdout.toString();
+}
+
+test('the script of curl commands takes the session from the server, and does not wait for open streams', async () => {
+  const url = await startEverything('streamableHttp');
+  const { db, url: recorded, stop } = await recordUrl(url);
+  const client = new Client({ name: 'c', version: '1' }, { capabilities: { sampling: {} } });
+  client.setRequestHandler(CreateMessageRequestSchema, () => ({
+    role: 'assistant',
+    model: 'none',
+    content: { type: 'text', text: 'hi there' },
+  }));
+  const transport = new StreamableHTTPClientTransport(recorded);
+  await client.connect(transport as Transport);
+  await client.callTool({ name: 'trigger-sampling-request', arguments: { prompt: 'x', maxTokens: 5 } });
+  await client.callTool({ name: 'echo', arguments: { message: 'over curl' } });
+  await client.close();
+  await stop();
+  const printed = await curled(db);
+  expect(printed).toContain('Echo: over curl');
+  expect(printed).toContain('sampling/createMessage');
+});
+
+test('the script of curl commands posts to where the stream of HTTP+SSE says', async () => {
+  const url = await startEverything('sse');
+  const { db, url: recorded, stop } = await recordUrl(url);
+  const client = new Client({ name: 'c', version: '1' });
+  await client.connect(new SSEClientTransport(recorded));
+  await client.callTool({ name: 'echo', arguments: { message: 'over curl' } });
+  await client.close();
+  await stop();
+  expect(await curled(db)).toContain('Echo: over curl');
 });
 
 test('a report has each exchange in a row and the failures whole, with nothing recorded as markup', async () => {
