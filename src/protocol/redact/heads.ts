@@ -3,44 +3,13 @@
  * same secret gets the same placeholder, so equal secrets can still be recognised; no part of a secret is kept.
  */
 
+import { isSecretInHeads } from './names.ts';
+
 /** Makes the placeholder of a secret. */
 export type Placeholder = (secret: string) => string;
 
-const SECRET_HEADERS = new Set([
-  'authorization',
-  'proxy-authorization',
-  'cookie',
-  'set-cookie',
-  'dpop',
-  'mcp-session-id',
-  'x-functions-key',
-  'x-goog-iap-jwt-assertion',
-]);
-
-/** Ends of names by which headers and parameters carry secrets, hyphens and underscores left out. */
-const SECRET_ENDS = /(?:token|secret|password|passwd|apikey|subscriptionkey|accesskey|jwtassertion)$/;
-
 /** Headers that hold a URL. */
 const URL_HEADERS = new Set(['location', 'referer', 'content-location', 'x-original-url', 'x-forwarded-uri']);
-
-const SECRET_PARAMETERS = new Set([
-  'key',
-  'code',
-  'codeverifier',
-  'devicecode',
-  'clientassertion',
-  'assertion',
-  'auth',
-  'authorization',
-  'jwt',
-  'pass',
-  'pwd',
-  'signature',
-  'sig',
-  'sessionid',
-  'xamzsignature',
-  'xgoogsignature',
-]);
 
 /** They say how, not what. Any other first word may be a part of the secret. */
 const SCHEME =
@@ -52,14 +21,14 @@ const COOKIE = /^([^=;]*=)?([^;]*)/;
 export function redactHeader(name: string, value: string, placeholder: Placeholder): string {
   const lowerName = name.toLowerCase();
   if (URL_HEADERS.has(lowerName)) return redactUrl(value, placeholder);
-  if (value === '' || !(SECRET_HEADERS.has(lowerName) || hasSecretEnd(lowerName))) return value;
+  if (value === '' || !isSecretInHeads(name)) return value;
   if (lowerName === 'cookie')
     return value
       .split(';')
       .map((pair) => redactCookie(pair, placeholder))
       .join(';');
   if (lowerName === 'set-cookie') return redactCookie(value, placeholder);
-  const scheme = lowerName.endsWith('authorization') ? (SCHEME.exec(value)?.[0] ?? '') : '';
+  const scheme = /auth(?:orization|entication)?$/.test(lowerName) ? (SCHEME.exec(value)?.[0] ?? '') : '';
   return scheme + placeholder(value.slice(scheme.length));
 }
 
@@ -72,21 +41,8 @@ export function redactUrl(url: string, placeholder: Placeholder): string {
   return withoutUser.replace(
     /([?&#;])([^=?&#;]+)=([^&#;]*)/g,
     (whole, before: string, name: string, value: string) =>
-      value !== '' && isSecretParameter(name) ? `${before}${name}=${placeholder(value)}` : whole,
+      value !== '' && isSecretInHeads(decoded(name)) ? `${before}${name}=${placeholder(value)}` : whole,
   );
-}
-
-function isSecretParameter(name: string): boolean {
-  const plain = withoutHyphens(decoded(name).toLowerCase());
-  return SECRET_PARAMETERS.has(plain) || SECRET_ENDS.test(plain);
-}
-
-function hasSecretEnd(lowerName: string): boolean {
-  return SECRET_ENDS.test(withoutHyphens(lowerName));
-}
-
-function withoutHyphens(name: string): string {
-  return name.replaceAll(/[-_]/g, '');
 }
 
 function decoded(name: string): string {

@@ -1,34 +1,83 @@
 /**
- * Recognises secrets by the name of a JSON member, of an assignment in a text, or of an option of a command. Names alone
- * mislead, so values count too: `progressToken` and `max_tokens` are no secrets, and neither is `"password": "string"`.
+ * Recognises secrets by name: of a header, a query parameter, a cookie, a JSON member, a field of a form, an assignment in a
+ * text, an option of a command. One list judges them all, by the words that a name ends with. Names alone mislead, so values
+ * count too: `progressToken` and `max_tokens` are no secrets, and neither is `"password": "string"`.
  */
 
 /**
- * `password`: whatever its value is. `secret`: a value that looks like one word. `token`: one that also looks random,
- * because many tokens are positions in a list.
+ * `password`: whatever its value is. `secret`: a value that looks like one word. `cookie`: that too, or pairs. `token`: one that
+ * also looks random, because many tokens are positions in a list, and many keys are names.
  */
-export type SecretName = 'password' | 'secret' | 'token';
+export type SecretName = 'password' | 'secret' | 'cookie' | 'token';
 
-const PASSWORD = /(?:password|passwd|passphrase|pwd|passcode)$/;
+const PASSWORD =
+  /(?:passwords?|passwd|passphrase|pwd|passcode|(?:admin|auth|db|ftp|imap|login|mail|mongo|mysql|pg|proxy|redis|root|smtp|ssh|user)pass)$/;
 
 const SECRET =
-  /(?:secret|secrets?key|apikey|apikeyvalue|apisecret|accesskey|privatekey|signingkey|encryptionkey|masterkey|accountkey|sharedaccesskey|authkey|licensekey|subscriptionkey|authorization|setcookie|cookie|credential|connectionstring|(?:access|refresh|id|auth|api|bearer|bot|session|security|secret|oauth|user|personal|deploy|service)token|xapikey)$/;
+  /(?:secret|secretstring|(?:access|account|api|auth|encryption|licen[cs]e|master|private|secrets?|sharedaccess|signing|subscription)key|authorization|credential|connectionstring|(?:access|api|auth|bearer|bot|deploy|id|oauth|personal|refresh|secret|security|service|session|user)token)$/;
 
-const TOKEN = /(?:token|jwt|sessionid)$/;
+const COOKIE = /cookie$/;
+
+const TOKEN =
+  /(?:token|jwt|sessionid|(?:admin|app|application|client|consumer|functions?|hmac|ingest|integration|root|security|server|service|session|shared|sign|signature|storage|webhook|write)key|secrets|apikeys|credentials)$/;
 
 /** They count, point to a place, or are sent in the open. */
 const NO_SECRET =
-  /(?:progress|page|next|previous|prev|continuation|sync|cursor|resume|cancel|cancellation|change|delta|stop|start|end|begin|bos|eos|pad|unk|mask|sep|special|max|min|first|last|input|output|total|this|per|watch|partial|pagination|scroll|position|skip|design|public|completion|prompt|cached?)(?:token|cookie|secret)$|publickey$/;
+  /(?:progress|page|next|previous|prev|continuation|sync|cursor|resume|cancel|cancellation|change|delta|stop|start|end|begin|bos|eos|pad|unk|mask|sep|special|max|min|first|last|input|output|total|this|per|watch|partial|pagination|scroll|position|skip|design|public|completion|prompt|cached?)(?:token|cookie|secret)$|publickey$|^accesscontrol/;
+
+/** Names come again and again: keeps what was judged of a few hundred of them. */
+function remembering<T>(judge: (name: string) => T): (name: string) => T {
+  const known = new Map<string, T>();
+  return (name) => {
+    const before = known.get(name);
+    if (before !== undefined) return before;
+    const judged = judge(name);
+    if (known.size >= MOST_KNOWN) known.clear();
+    if (name.length <= MAX_NAME) known.set(name, judged);
+    return judged;
+  };
+}
+
+const MOST_KNOWN = 512;
+
+const MAX_NAME = 64;
 
 /** Returns what a name says about its value; null for a name that says nothing. */
-export function secretName(name: string): SecretName | null {
-  if (name.length > MAX_NAME) return null;
-  const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+export const secretName: (name: string) => SecretName | null = remembering((name) =>
+  name.length > MAX_NAME ? null : kindOf(plainName(name)),
+);
+
+function kindOf(plain: string): SecretName | null {
   if (NO_SECRET.test(plain)) return null;
   if (PASSWORD.test(plain)) return 'password';
   if (SECRET.test(plain)) return 'secret';
+  if (COOKIE.test(plain)) return 'cookie';
   return TOKEN.test(plain) ? 'token' : null;
 }
+
+/** Letters only, small: `API-Key`, `api_key_2` and `apiKeyValue` are one name. */
+function plainName(name: string): string {
+  return name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, '')
+    .replace(/(?:value|b64|base64|\d+)$/, '');
+}
+
+/** As the last word of a header's or a parameter's name they mean credentials; elsewhere they mean many things. */
+const LAST_IN_HEADS =
+  /(?:^|[^a-z])(?:assertion|auth|authentication|bearer|credentials?|hmac|otp|pass|session|sig|sign|signature|verifier)(?:[^a-z0-9](?:ed|sha|v)\d+)?[^a-z]*$/;
+
+/** So does the whole name, with or without an X before it. */
+const WHOLE_IN_HEADS = /^x?(?:key|code|devicecode|codeverifier|dpop|sid|xamzsignature|xgoogsignature)$/;
+
+/** Whether a header or a query parameter carries a secret by its name, whatever its value is. */
+export const isSecretInHeads: (name: string) => boolean = remembering((name) => {
+  const end = name.slice(-MAX_NAME);
+  const plain = plainName(end);
+  if (kindOf(plain) !== null || WHOLE_IN_HEADS.test(plain)) return true;
+  const words = end.replaceAll(/([a-z0-9])(?=[A-Z])/g, '$1-').toLowerCase();
+  return LAST_IN_HEADS.test(words) && !NO_SECRET.test(plain);
+});
 
 /** Names of secrets in OAuth (RFC 6749, 7521, 7636, 8628), which elsewhere mean something else. */
 const OAUTH_NAMES = new Set([
@@ -54,8 +103,6 @@ export function isOAuthName(name: string): boolean {
 /** As far as the bytes show: a piece of such a name. */
 export const OAUTH_SIGN = /code|token|assertion|state|nonce/i;
 
-const MAX_NAME = 64;
-
 const MIN_SECRET = 6;
 
 const MIN_TOKEN = 16;
@@ -71,12 +118,16 @@ export function isPlaceholder(value: string): boolean {
   return PLACEHOLDER.test(value);
 }
 
+/** Of a cookie header. */
+const PAIRS = /^[\w.$-]{1,64}=[^\s;]{6}/;
+
 /** Whether a value under such a name is taken for a secret. `value` without the scheme of an authorization. */
 export function isSecretValue(kind: SecretName, value: string): boolean {
   if (isPlaceholder(value) || NO_VALUE.test(value)) return false;
   if (kind === 'password') return true;
+  if (kind === 'cookie' && PAIRS.test(value)) return true;
   if (/\s/.test(value)) return false;
-  if (kind === 'secret') return value.length >= MIN_SECRET;
+  if (kind !== 'token') return value.length >= MIN_SECRET;
   return value.length >= MIN_TOKEN && /\d/.test(value) && /[A-Za-z]/.test(value);
 }
 
@@ -90,13 +141,11 @@ export function schemeLength(value: string): number {
 
 /** Pieces of such names, in any case: where none of them stands, no such name does. */
 export const NAME_PIECES: readonly string[] = [
-  ...['passw', 'passp', 'passc', 'secret', 'token', 'cookie', 'authoriz', 'credential', 'sessionid'],
+  ...['pass', 'secret', 'token', 'cookie', 'authoriz', 'credential', 'sessionid'],
   ...['session_id', 'session-id', 'onstring', 'on_string', 'on-string'],
-  ...['pwd', 'jwt'].flatMap((name) => ['"', "'", '\\', '=', ':', ' '].map((after) => name + after)),
-  // API key, access key, private key, signing key, encryption key, account key, auth key, master key, license key
-  ...['api', 'ess', 'ate', 'ing', 'ion', 'unt', 'uth', 'ter', 'nse'].flatMap((end) =>
-    ['', '_', '-'].map((between) => `${end}${between}key`),
-  ),
+  ...['pwd', 'jwt'].flatMap((name) => ['"', "'", '\\', '=', ':', ' ', '>'].map((after) => name + after)),
+  // What stands before the key: a hyphen, or the last letter of `api`, `access`, `private`, `signing`, `app` …
+  ...[...'-_iseghnprtc'].flatMap((last) => [`${last}key`, `${last}Key`]),
 ];
 
 /** Those that are looked for in base64 too. */

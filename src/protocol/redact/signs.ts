@@ -147,22 +147,55 @@ function standsAt(bytes: Uint8Array, at: number, literal: string): boolean {
 /** Whether the name that this is a piece of is a secret's. */
 function isSecretNameAt(bytes: Uint8Array, at: number): boolean {
   const { start, end } = nameAround(bytes, at);
+  if (!hasValueAfter(bytes, start, end)) return false;
   let name = '';
   for (let i = start; i < end; i += 1) name += String.fromCharCode(bytes[i] as number);
-  return hasValueAfter(bytes, end) && secretName(name) !== null;
+  return secretName(name) !== null;
 }
 
-/** As far as the bytes go, a value may follow: quotes and spaces, then `:` or `=`. */
-function hasValueAfter(bytes: Uint8Array, end: number): boolean {
+/**
+ * As far as the bytes go, a value may follow: quotes and spaces, then `:` or `=`; `>` or a space after the name of an element or
+ * of an option; or a quote and a comma after a name that is a value itself, as in `{"name":"API_KEY","value":"…"}`.
+ */
+function hasValueAfter(bytes: Uint8Array, start: number, end: number): boolean {
+  let isQuoted = false;
   for (let i = end; i < end + MAX_NAME_SIDE; i += 1) {
     const byte = bytes[i];
-    if (byte === undefined || byte === 0x3a || byte === 0x3d) return true;
-    const isBetween =
-      byte === 0x22 || byte === 0x27 || byte === BACKSLASH || byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
-    if (!isBetween) return false;
+    if (byte === undefined || byte === COLON || byte === EQUALS) return true;
+    const isSpace = byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
+    if (i === end && (isSpace || byte === MORE)) {
+      const before = bytes[start - 1];
+      if (before === LESS || (before === COLON && byte === MORE)) return true;
+      if (isSpace && bytes[start] === HYPHEN && bytes[start + 1] === HYPHEN) return true;
+    }
+    if (isQuoted && (byte === COMMA || byte === CLOSE_OBJECT)) return isMemberAt(bytes, start - 1);
+    const isQuote = byte === 0x22 || byte === 0x27;
+    if (!isQuote && !isSpace && byte !== BACKSLASH) return false;
+    isQuoted ||= isQuote;
   }
   return true;
 }
+
+/** Whether a quote, escaped or not, opens the value of a member. */
+function isMemberAt(bytes: Uint8Array, quote: number): boolean {
+  let i = quote - 1;
+  while (bytes[i] === BACKSLASH || bytes[i] === 0x20) i -= 1;
+  return bytes[i] === COLON;
+}
+
+const COLON = 0x3a;
+
+const EQUALS = 0x3d;
+
+const LESS = 0x3c;
+
+const MORE = 0x3e;
+
+const HYPHEN = 0x2d;
+
+const COMMA = 0x2c;
+
+const CLOSE_OBJECT = 0x7d;
 
 /** The name that a position is in. */
 function nameAround(bytes: Uint8Array, at: number): { start: number; end: number } {

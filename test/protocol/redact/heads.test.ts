@@ -36,6 +36,37 @@ describe('headers', () => {
     expect(redactHeader(name, value, placeholder)).toBe(expected);
   });
 
+  // Names that services and frameworks use for credentials.
+  test.each(
+    [
+      'X-Auth-Key DD-API-KEY DD-APPLICATION-KEY X-Secret-Key X-Private-Key X-Master-Key X-Signing-Key X-Authorization X-Auth',
+      'Authentication X-Session-Id X-Credential X-Credentials X-Passphrase OK-ACCESS-PASSPHRASE KC-API-PASSPHRASE X-Pwd X-Cookie',
+      'Cookie2 X-Connection-String CB-ACCESS-SIGN X-Hub-Signature-256 X-Bearer X-Bearer-Token X-JWT X-Amz-Security-Token',
+      'X-Goog-Api-Key X-RapidAPI-Key X-Shopify-Access-Token X-Vault-Token PRIVATE-TOKEN X-Figma-Token X-Slack-Signature',
+      'Stripe-Signature X-Twilio-Signature X-Signature-Ed25519 X-Client-Secret X-Encryption-Key X-Storage-Key X-App-Key',
+      'X-Consumer-Key X-Service-Key X-License-Key X-Admin-Key X-Access-Key X-Account-Key X-CSRF-Token X-XSRF-TOKEN',
+      'X-GitHub-OTP X-User-Password X-Db-Pass X-Client-Key X-Functions-Key X-Webhook-Secret X-Api-Key-2 X-Api-Token X-Key',
+      'Proxy-Authentication X-Session X-Session-Token X-Hmac Ocp-Apim-Subscription-Key Api-Secret apiToken X-Goog-IAP-JWT-Assertion',
+    ].flatMap((names) => names.split(' ')),
+  )('%s: is a secret in a header, a parameter, and a command line', (name) => {
+    expect(redactHeader(name, SECRET, placeholder)).toBe(maskOf(SECRET));
+    expect(redactHeader(name.toLowerCase(), SECRET, placeholder)).toBe(maskOf(SECRET));
+    for (const way of [name, name.toLowerCase(), name.replaceAll('-', '_'), name.replaceAll('-', '%2D')])
+      expect(redactUrl(`/mcp?${way}=${SECRET}&a=b`, placeholder)).toBe(`/mcp?${way}=${maskOf(SECRET)}&a=b`);
+  });
+
+  test.each([
+    'Access-Control-Allow-Credentials Access-Control-Allow-Headers Sec-Fetch-Mode WWW-Authenticate Proxy-Authenticate',
+    'Cache-Control ETag Idempotency-Key Surrogate-Key X-Cache-Key Sec-WebSocket-Key Sort-Key X-Request-Id Mcp-Method',
+    'X-RateLimit-Remaining-Tokens X-RateLimit-Limit-Tokens Max-Tokens X-Country-Code X-Design X-Author Mcp-Name',
+    'Public-Key Signature-Input Accept-Encoding Page-Token Next-Page-Token X-Compass X-Bypass Retry-After Authority',
+  ])('%s are no secrets', (names) => {
+    for (const name of names.split(' ')) {
+      expect(redactHeader(name, 'some value', placeholder)).toBe('some value');
+      expect(redactUrl(`/mcp?${name}=some`, placeholder)).toBe(`/mcp?${name}=some`);
+    }
+  });
+
   test.each([
     ['Content-Type', 'application/json'],
     ['Authorization', ''],
