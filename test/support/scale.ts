@@ -2,7 +2,7 @@
  * How much of a test is run. `npm run test:full` runs all; `npm test` a tenth of what is only more of the same: random
  * cases, kills, megabytes, samples of a corpus. What is asserted is the same.
  */
-const IS_FULL = process.env['TAPEDECK_TESTS'] === 'full';
+export const IS_FULL = process.env['TAPEDECK_TESTS'] === 'full';
 
 /** `full`, or a tenth of it, but not less than `least`. */
 export function scale(full: number, least = 1): number {

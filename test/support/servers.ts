@@ -1,5 +1,6 @@
 /** Real MCP servers in processes of their own, and recordings of the official clients with them. */
-import { createServer } from 'node:net';
+import { spawn } from 'node:child_process';
+import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { listenOn } from './http.ts';
 import { fixture, ROOT, start, until } from './tapedeck.ts';
@@ -28,18 +29,51 @@ export async function startDualEra(): Promise<DualEra> {
 }
 
 /** The same, where its URL is all that is wanted. */
-export async function startDualEraServer(): Promise<string> {
-  return (await startDualEra()).url.href;
+export function startDualEraServer(): Promise<string> {
+  return shared('dual-era', async () => {
+    const stdout = spawnShared([fixture('dual-era-server.js')]);
+    await until('the server listens', () => stdout().includes('/mcp\n'));
+    return stdout().trim();
+  });
 }
 
 /** The official reference server, over `streamableHttp` or `sse`. Gives its URL. */
-export async function startEverything(transport: 'streamableHttp' | 'sse'): Promise<string> {
-  const port = await findFreePort();
-  const loopback = join(ROOT, 'test/conformance/loopback-only.js');
-  const args = ['--import', loopback, EVERYTHING, transport];
-  const { stdout, stderr } = start(process.execPath, args, { env: { PORT: String(port) } });
-  await until('the server listens', () => /on port/i.test(stdout() + stderr()));
-  return `http://127.0.0.1:${port}/${transport === 'sse' ? 'sse' : 'mcp'}`;
+export function startEverything(transport: 'streamableHttp' | 'sse'): Promise<string> {
+  return shared(transport, async () => {
+    const port = await findFreePort();
+    const loopback = join(ROOT, 'test/conformance/loopback-only.js');
+    const output = spawnShared(['--import', loopback, EVERYTHING, transport], { PORT: String(port) });
+    await until('the server listens', () => /on port/i.test(output()));
+    return `http://127.0.0.1:${port}/${transport === 'sse' ? 'sse' : 'mcp'}`;
+  });
+}
+
+const running = new Map<string, Promise<string>>();
+
+/** They keep their clients apart, so one of each serves all tests of this process. */
+function shared(name: string, startIt: () => Promise<string>): Promise<string> {
+  const known = running.get(name) ?? startIt();
+  running.set(name, known);
+  return known;
+}
+
+/** A server that ends with this process, however that ends. Returns what it has said. */
+function spawnShared(args: readonly string[], env: Record<string, string> = {}): () => string {
+  const child = spawn(process.execPath, ['--import', fixture('ends-with-parent.js'), ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let output = '';
+  const pipes = [child.stdout, child.stderr] as Socket[];
+  for (const pipe of pipes) {
+    pipe.on('data', (bytes) => {
+      output += bytes;
+    });
+    pipe.unref();
+  }
+  child.channel?.unref();
+  child.unref();
+  return () => output;
 }
 
 /** A port that nobody listens on just now. */
