@@ -5,10 +5,10 @@ import { expect, test } from 'vitest';
 import type { CommandModule } from 'yargs';
 import yargs from 'yargs';
 import { COMMANDS } from '../src/cli/commands.ts';
-import { CONFIG_OPTIONS } from '../src/cli/config/location.ts';
 import { HTTP_OPTIONS } from '../src/cli/record/http-options.ts';
 import { RECORD_OPTIONS } from '../src/cli/record/options.ts';
 import { CLIENTS } from '../src/clients/clients.ts';
+import { CONFIG_OPTIONS } from '../src/config/location.ts';
 import { FIELD_NAMES } from '../src/inspect/filter/fields.ts';
 import { openStore } from '../src/store/file/open.ts';
 import {

@@ -56,8 +56,9 @@ const MAY_IMPORT: Record<string, string> = {
   export: 'PROTOCOL STORE export/format.ts export/parts.ts export/text export/otlp',
 
   clients: 'PROTOCOL STORE',
+  config: 'PROTOCOL STORE INSPECT',
   sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT version.ts',
-  kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT sources version.ts',
+  kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT sources config version.ts',
 
   cli: 'BELOW',
   'cli/config': 'BELOW cli',

@@ -2,11 +2,11 @@
 
 import type { Argv, CommandModule, FallbackCompletionFunction } from 'yargs';
 import yargs from 'yargs';
+import { CONFIG_OPTIONS } from '../config/location.ts';
 import { TapedeckError } from '../errors.ts';
 import { openForReading } from '../store/file/open.ts';
 import { eachSession } from '../store/read/sessions.ts';
 import { VERSION } from '../version.ts';
-import { CONFIG_OPTIONS } from './config/location.ts';
 import { type Command, type Io, storeOf } from './io.ts';
 import { STDIN } from './options.ts';
 import { writeOutput } from './output.ts';

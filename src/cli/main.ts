@@ -3,11 +3,11 @@
 import { mkdirSync } from 'node:fs';
 import module from 'node:module';
 import { dirname } from 'node:path';
+import { findConfigurationFiles } from '../config/location.ts';
 import { TapedeckError } from '../errors.ts';
 import { cacheFolder } from '../store/file/path.ts';
 import { troubleOf } from '../store/file/trouble.ts';
 import { VERSION } from '../version.ts';
-import { findConfigurationFiles } from './config/location.ts';
 import { type Io, say } from './io.ts';
 import { readRecordFast } from './record/options.ts';
 
@@ -63,7 +63,7 @@ function isThere(folder: string): boolean {
 async function completed(argv: readonly string[], io: Io): Promise<readonly string[]> {
   const files = findConfigurationFiles(argv, io);
   if (files.length === 0) return argv;
-  return (await import('./config/file.ts')).withConfig(argv, files, io.env);
+  return (await import('./config/words.ts')).withConfig(argv, files, io.env);
 }
 
 const BAD_USAGE = 2;

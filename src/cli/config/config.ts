@@ -1,10 +1,15 @@
 import { existsSync } from 'node:fs';
+import { readConfiguration, type Setting } from '../../config/file.ts';
+import {
+  type ConfigurationFile,
+  findConfigurationFiles,
+  ownConfigPath,
+  PROJECT_FILE,
+} from '../../config/location.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type Command, type Io, storeOf } from '../io.ts';
 import { JSON_OPTION } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
-import { readConfiguration, type Setting } from './file.ts';
-import { type ConfigurationFile, findConfigurationFiles, ownConfigPath, PROJECT_FILE } from './location.ts';
 
 type Options = { json: boolean; config: string | undefined; 'no-config': boolean | undefined };
 

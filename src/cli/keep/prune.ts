@@ -1,4 +1,5 @@
 import type { Argv } from 'yargs';
+import { checkRetention, type RawRetention, RETENTION_OPTIONS } from '../../config/sizes.ts';
 import { TapedeckError } from '../../errors.ts';
 import { departureLine, prunedLine, pruneTable } from '../../inspect/view/prune.ts';
 import { formatCount, formatSize, terminalStyle } from '../../inspect/view/text.ts';
@@ -11,7 +12,6 @@ import { findSession } from '../../store/read/sessions.ts';
 import { type Command, type Io, say, storeOf } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
 import { createProgress, notices, sayFinished, withLineEnds, writeOutput } from '../output.ts';
-import { checkRetention, type RawRetention, RETENTION_OPTIONS } from '../sizes.ts';
 
 type Options = RawRetention & {
   sessions: string[];

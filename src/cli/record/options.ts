@@ -4,11 +4,11 @@
  */
 
 import { parseArgs } from 'node:util';
+import { CONFIG_OPTIONS } from '../../config/location.ts';
+import { checkRetention, type RawRetention, RETENTION_OPTIONS, readSize } from '../../config/sizes.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { RetentionLimits } from '../../store/keep/retention.ts';
-import { CONFIG_OPTIONS } from '../config/location.ts';
-import { checkRetention, type RawRetention, RETENTION_OPTIONS, readSize } from '../sizes.ts';
 
 export const RECORD_OPTIONS = {
   db: {

@@ -1,8 +1,8 @@
 /** The keys of a configuration file. Each is an option of the command line under another name. */
 
 import { dirname, join, resolve } from 'node:path';
-import { TapedeckError } from '../../errors.ts';
-import { readAge, readCount, readSize } from '../sizes.ts';
+import { TapedeckError } from '../errors.ts';
+import { readAge, readCount, readSize } from './sizes.ts';
 
 export type Key = {
   option: string;

@@ -2,10 +2,12 @@
 
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { configFolder, homeFolder } from '../../store/file/path.ts';
-import { type Io, pathOf } from '../io.ts';
+import { configFolder, homeFolder } from '../store/file/path.ts';
 
 export const PROJECT_FILE = 'tapedeck.config.json';
+
+/** Where a command runs. `cwd` throws where the folder was removed. */
+type Surroundings = { readonly env: NodeJS.ProcessEnv; cwd(): string };
 
 /** `isOwn`: it is the user's, not one that came with a project. */
 export type ConfigurationFile = { path: string; isOwn: boolean };
@@ -21,14 +23,22 @@ export function ownConfigPath(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /** The files that count for this command line; what a later one says counts before what an earlier one says. */
-export function findConfigurationFiles(argv: readonly string[], io: Io): ConfigurationFile[] {
+export function findConfigurationFiles(
+  argv: readonly string[],
+  { env, cwd }: Surroundings,
+): ConfigurationFile[] {
   const dashes = argv.indexOf('--');
   const words = dashes === -1 ? argv : argv.slice(0, dashes);
   if (words.includes('--no-config')) return [];
   const named = namedFile(words);
-  if (named !== undefined) return [{ path: resolve(pathOf(io, named)), isOwn: true }];
-  const own = ownConfigPath(io.env);
-  const project = findProjectFile(io);
+  if (named !== undefined) return [{ path: resolve(cwd(), named), isOwn: true }];
+  return filesFor(workingFolder(cwd), env);
+}
+
+/** The same where there is no command line, from this folder upward. */
+export function filesFor(folder: string | null, env: NodeJS.ProcessEnv): ConfigurationFile[] {
+  const own = ownConfigPath(env);
+  const project = findProjectFile(folder, env);
   const files: ConfigurationFile[] = existsSync(own) ? [{ path: own, isOwn: true }] : [];
   if (project !== null && project !== own) files.push({ path: project, isOwn: false });
   return files;
@@ -42,9 +52,9 @@ function namedFile(words: readonly string[]): string | undefined {
 }
 
 /** The nearest one from the working directory upward, within the repository or the home folder. */
-function findProjectFile(io: Io): string | null {
-  const home = homeFolder(io.env);
-  for (let folder = workingFolder(io); folder !== null; ) {
+function findProjectFile(from: string | null, env: NodeJS.ProcessEnv): string | null {
+  const home = homeFolder(env);
+  for (let folder = from; folder !== null; ) {
     const file = join(folder, PROJECT_FILE);
     if (existsSync(file)) return file;
     const isTop = folder === home || existsSync(join(folder, '.git'));
@@ -55,9 +65,9 @@ function findProjectFile(io: Io): string | null {
 }
 
 /** Null where the folder was removed. */
-function workingFolder(io: Io): string | null {
+function workingFolder(cwd: () => string): string | null {
   try {
-    return io.cwd();
+    return cwd();
   } catch {
     return null;
   }

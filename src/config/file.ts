@@ -2,10 +2,10 @@
 
 import { readFileSync } from 'node:fs';
 import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { type ErrorCode, readFailure, TapedeckError } from '../../errors.ts';
-import { nearest } from '../../protocol/nearest.ts';
-import { escapeText, withoutByteOrderMark } from '../../protocol/text.ts';
-import { homeFolder } from '../../store/file/path.ts';
+import { type ErrorCode, readFailure, TapedeckError } from '../errors.ts';
+import { nearest } from '../protocol/nearest.ts';
+import { escapeText, withoutByteOrderMark } from '../protocol/text.ts';
+import { homeFolder } from '../store/file/path.ts';
 import { KEYS, type Key, readValue } from './keys.ts';
 import { type ConfigurationFile, ownConfigPath } from './location.ts';
 
@@ -100,81 +100,4 @@ function assertAllowed(
 function placeOf(path: string, text: string, offset: number): string {
   const before = text.slice(0, offset).split('\n');
   return `${path}:${before.length}:${(before.at(-1) ?? '').length + 1}`;
-}
-
-/**
- * A configuration file says what could stand on the command line: so it is put there, right behind the command. What
- * stands behind it counts before it, lists add up, and every check and every command stays as it is.
- */
-
-/** Commands without a store of their own. */
-const WITHOUT_STORE = new Set(['completion', 'config', 'unwrap', 'wrap']);
-
-/** With one of these nothing is done, or a shell asks what could be. */
-const WITHOUT_ACTION = new Set(['--help', '-h', '--version', '-v', '--get-yargs-completions']);
-
-const OFF = '--no-redact';
-
-const REDACTION = ['--redact', '--redact-rule', '--no-redact-rule', '--capture'];
-
-const LIMITS = ['--older-than', '--max-size', '--max-sessions'];
-
-/** The command line with what the files say about its command. Throws `TapedeckError` as `readConfiguration` does. */
-export function withConfig(
-  argv: readonly string[],
-  files: readonly ConfigurationFile[],
-  env: NodeJS.ProcessEnv,
-): string[] {
-  const dashes = argv.indexOf('--');
-  const own = dashes === -1 ? argv : argv.slice(0, dashes);
-  if (own.length === 0 || own.some((word) => WITHOUT_ACTION.has(word))) return [...argv];
-  const command = commandOf(own);
-  const settings = files.flatMap((file) => readConfiguration(file, env));
-  const words = settings
-    .filter(({ key }) => isFor(key.commands, command))
-    .filter((setting) => isUnset(setting, env))
-    .flatMap(wordsOf);
-  const at = own[0] === command ? 1 : 0;
-  return [...argv.slice(0, at), ...withoutContrary(withoutIdle(words, own), own), ...argv.slice(at)];
-}
-
-/** Options may stand before the command: then it is any word that is the name of one. */
-function commandOf(words: readonly string[]): string {
-  const [first = ''] = words;
-  if (!first.startsWith('-')) return first;
-  const named = new Set(Object.values(KEYS).flatMap(({ commands }) => commands ?? []));
-  return words.find((word) => named.has(word) || WITHOUT_STORE.has(word)) ?? '';
-}
-
-function isFor(commands: readonly string[] | null, command: string): boolean {
-  return commands === null ? !WITHOUT_STORE.has(command) : commands.includes(command);
-}
-
-/** The environment counts before the files. */
-function isUnset({ name }: Setting, env: NodeJS.ProcessEnv): boolean {
-  return name !== 'db' || !env['TAPEDECK_DB'];
-}
-
-function wordsOf({ key: { option, kind }, values }: Setting): string[] {
-  return values.map((value) => (kind === 'flag' ? `--${option}` : `--${option}=${value}`));
-}
-
-/** On the command line `--keep-errors` without a limit is a slip; in a file it waits for one. */
-function withoutIdle(words: readonly string[], given: readonly string[]): readonly string[] {
-  const isLimited = [...words, ...given].some((word) => LIMITS.some((limit) => word.startsWith(limit)));
-  return isLimited ? words : words.filter((word) => word !== '--keep-errors');
-}
-
-/**
- * `--no-redact` beside what to redact is a slip on one command line. Where only one of both stands there it counts; among
- * files the safer one does: what a project wants redacted is redacted.
- */
-function withoutContrary(words: readonly string[], given: readonly string[]): readonly string[] {
-  if (given.includes(OFF)) return words.filter((word) => !isRedaction(word));
-  return [...words, ...given].some(isRedaction) ? words.filter((word) => word !== OFF) : words;
-}
-
-function isRedaction(word: string): boolean {
-  const [option = ''] = word.split('=', 1);
-  return REDACTION.includes(option) && word !== '--capture=full';
 }
