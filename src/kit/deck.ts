@@ -43,6 +43,12 @@ export type DeckOptions = {
   readonly recordFailures?: boolean | undefined;
   /** The store that a session is looked up in; by default `TAPEDECK_DB`, else the platform's own place. */
   readonly db?: string | undefined;
+  /** Further rules for what counts as a secret, `id=/pattern/flags`. Secrets are redacted before anything is stored. */
+  readonly redactRule?: readonly string[] | undefined;
+  /** JSON paths of values to redact in every message, whatever they are, such as `$..card`. */
+  readonly redact?: readonly string[] | undefined;
+  /** Ids of rules to do without. */
+  readonly noRedactRule?: readonly string[] | undefined;
   /** JSON paths in the params of requests that do not count, such as `$.arguments.now`. */
   readonly ignore?: readonly string[] | undefined;
   /** The same for one tool, in its arguments: `search:$.now`. */

@@ -46,14 +46,14 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
 }
 
 async function openPlayed(settings: Settings): Promise<Playback> {
-  const { recording, db, mode, upstream, keepsFailures } = settings;
+  const { recording, db, mode, upstream, keepsFailures, redaction } = settings;
   const { signal } = new AbortController();
   const reading = { signal, onFrame() {}, notices: { onIndexing() {}, onUnredacted() {} } };
   try {
     const asksServer = mode !== 'none' && upstream !== null;
     if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });
     return await openPlayback({
-      ...{ recording, db, mode, keepsFailures },
+      ...{ recording, db, mode, keepsFailures, redaction },
       openSource: () => openRecordingSource(recording, db, reading),
       server: asksServer ? upstream : null,
       timeoutMs: LIVE_TIMEOUT_MS,

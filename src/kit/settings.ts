@@ -1,8 +1,10 @@
 /** Reads the options of `openRecording`, and turns them into a command line for spawned servers. */
 
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { projectSettings } from '../config/project.ts';
 import { TapedeckError } from '../errors.ts';
+import { type RedactionProfile, readProfile } from '../protocol/redact/profile.ts';
 import { MODES } from '../replay/live/recorder.ts';
 import type { MatchingOptions } from '../replay/match/matching.ts';
 import type { Speed } from '../replay/play/timetable.ts';
@@ -29,6 +31,7 @@ export type Settings = MatchingOptions & {
   /** Null without the option. */
   upstream: Server | null;
   keepsFailures: boolean;
+  redaction: RedactionProfile;
   speed: Speed;
 };
 
@@ -36,19 +39,23 @@ const REPEATS = ['error', 'last', 'cycle'] as const;
 
 /** Throws `TapedeckError` `usage` for a value that an option does not have. */
 export function readSettings(given: string | FileUrl, options: DeckOptions): Settings {
-  const { db, ignore = [], ignoreTool = [], repeat = 'error', speed = 'fast' } = options;
+  const { db, repeat = 'error', speed = 'fast' } = options;
   if (!REPEATS.includes(repeat)) throw wrongOption('repeat', REPEATS.join(', '), repeat);
   const factor = speed === 'recorded' ? 1 : speed;
   if (factor !== 'fast' && !(Number.isFinite(factor) && factor > 0))
     throw wrongOption('speed', 'fast, recorded or a number above 0', speed);
   const upstream = readUpstream(options.upstream);
+  const recording = readRecording(given);
+  const project = projectSettings(isTextRecording(recording) ? dirname(recording) : process.cwd());
+  const both = (name: keyof typeof project) => [...new Set([...project[name], ...(options[name] ?? [])])];
   return {
-    recording: readRecording(given),
+    recording,
     db,
+    redaction: readProfile(options.noRedactRule ?? [], both('redactRule'), both('redact')),
     mode: chooseMode(options.mode, process.env, upstream !== null),
     upstream,
     keepsFailures: options.recordFailures ?? false,
-    ...{ ignore, ignoreTool, repeat, speed: factor },
+    ...{ ignore: both('ignore'), ignoreTool: both('ignoreTool'), repeat, speed: factor },
   };
 }
 
@@ -144,11 +151,15 @@ function expected(got: string): TapedeckError {
  * store; `calls`: the file in which the process logs its calls.
  */
 export function serverCommand(settings: Settings, session: string | null, calls: string): ServerCommand {
-  const { recording, db, mode, upstream, ignore, ignoreTool, repeat, speed } = settings;
+  const { recording, db, mode, upstream, ignore, ignoreTool, repeat, speed, redaction } = settings;
   const asked = mode === 'none' ? null : upstream;
   const source = isTextRecording(recording) ? [recording] : [session ?? recording, '--db', storePath(db)];
   const args = [
-    ...[BIN, 'replay', ...source, '--mode', mode, '--hints', 'kit'],
+    // What the configuration says is among the options.
+    ...[BIN, 'replay', ...source, '--no-config', '--mode', mode, '--hints', 'kit'],
+    ...redaction.without.flatMap((id) => ['--no-redact-rule', id]),
+    ...redaction.rules.flatMap((rule) => ['--redact-rule', rule]),
+    ...redaction.paths.flatMap((path) => ['--redact', path]),
     ...(settings.keepsFailures && asked !== null ? ['--record-failures'] : []),
     ...(asked?.options ?? []),
     ...ignore.flatMap((path) => ['--ignore', path]),

@@ -126,7 +126,7 @@ export function createMock({ recording, matching, speed, events, live }: MockOpt
   return {
     createClient,
     noticeMalformed(payload, size, problem) {
-      const beginning = recording.redacted(payload.subarray(0, MAX_REDACTED_BYTES));
+      const beginning = recording.redactedNow(payload.subarray(0, MAX_REDACTED_BYTES));
       const shown = beginning.toString('utf8', 0, MAX_SHOWN_BYTES);
       const line = `malformed input: what the client sent ${problem}: ${shown}${size > MAX_SHOWN_BYTES ? '…' : ''}`;
       events.onNotice({ line, text: `${line}\n` });

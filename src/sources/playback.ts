@@ -5,7 +5,9 @@ import { hostname } from 'node:os';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
 import { heldTape, tapeAsFile, tapeAsSession, tapeBehindFile, tapeBehindSession } from '../export/tape.ts';
-import { PLAIN_PROFILE, type RedactionProfile } from '../protocol/redact/profile.ts';
+import { createSecretNumbers, NUMBERED_KEY } from '../protocol/redact/numbers.ts';
+import { joinProfiles, PLAIN_PROFILE, type RedactionProfile } from '../protocol/redact/profile.ts';
+import { createRedactor } from '../protocol/redact/redactor.ts';
 import { commandLine } from '../protocol/text.ts';
 import type { BlockForm } from '../replay/live/episode.ts';
 import type { Live } from '../replay/live/live.ts';
@@ -23,12 +25,13 @@ import { openStore, openTemporaryStore, type Store } from '../store/file/open.ts
 import { storePath } from '../store/file/path.ts';
 import { processStarted } from '../store/file/process.ts';
 import { checkReplaceable } from '../store/file/replace-file.ts';
+import { createDigest, createPassingDigest } from '../store/file/secret.ts';
 import { findSession, type SessionRow, sessionDetails, stateOf } from '../store/read/sessions.ts';
 import type { Tape } from '../store/write/import.ts';
 import {
   createFrameRedactor,
-  createStoreRedactor,
   redactionColumn,
+  redactionColumnOf,
   redactStart,
 } from '../store/write/redaction.ts';
 import { insertSession } from '../store/write/rows.ts';
@@ -45,6 +48,8 @@ type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' |
   db: string | undefined;
   openSource: () => Promise<Source>;
   mode: Mode;
+  /** What is redacted besides what the recording says: in live requests, and in all that is added. */
+  redaction: RedactionProfile;
   /** The live server for modes that ask one. Without it nothing is asked, whatever the mode. */
   server: LiveTarget | null;
   /** Nothing is stored before `finish`, so that `discard` leaves everything as it was. */
@@ -68,10 +73,10 @@ const DEFAULT_PATH = '/mcp';
 /** Throws `TapedeckError` for a recording or a server that cannot be used in this mode. */
 export async function openPlayback(options: PlaybackOptions): Promise<Playback> {
   const { server, recording: name, timeoutMs, keepsFailures, onCall } = options;
-  if (server === null) return playAlone(await options.openSource(), planMode('none', true));
+  if (server === null) return playAlone(await options.openSource(), planMode('none', true), options);
   const source = await openIfThere(options);
   const plan = planMode(options.mode, source !== null);
-  if (source !== null && !plan.asks) return playAlone(source, plan);
+  if (source !== null && !plan.asks) return playAlone(source, plan, options);
   if (isTextRecording(name)) checkReplaceable(name);
   else if (source !== null) refuseOpen(source.session);
   const opened =
@@ -87,8 +92,13 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
   return { recording, plan, ...deck, close };
 }
 
-function playAlone({ store, session, keyStores, close }: Source, plan: ModePlan): Playback {
-  return { recording: readRecording(store, session, keyStores), plan, ...NOTHING_LIVE, close };
+function playAlone(
+  { store, session, keyStores, close }: Source,
+  plan: ModePlan,
+  { redaction }: PlaybackOptions,
+): Playback {
+  const recording = readRecording(store, session, keyStores, redaction);
+  return { recording, plan, ...NOTHING_LIVE, close };
 }
 
 const NOTHING_LIVE = { live: undefined, finish: null, discard: null };
@@ -113,8 +123,8 @@ function refuseOpen(session: SessionRow): void {
   );
 }
 
-/** How a live server's answers are redacted. `profile`: null stores secrets. `keyStore` has the key of placeholders. */
-type TapeRedaction = { profile: RedactionProfile | null; keyStore: Store };
+/** How a live server's answers are redacted. `profile`: null stores secrets. `digest` makes the digits of placeholders. */
+type TapeRedaction = { profile: RedactionProfile | null; digest: (secret: string) => string };
 
 type RecordingTarget = TapeRedaction & {
   recording: Recording;
@@ -124,28 +134,32 @@ type RecordingTarget = TapeRedaction & {
 };
 
 function openToAdd(
-  { recording: path, db }: PlaybackOptions,
+  { recording: path, db, redaction: more }: PlaybackOptions,
   { store, session, keyStores, close }: Source,
 ): RecordingTarget {
-  const recording = readRecording(store, session, keyStores);
+  const recording = readRecording(store, session, keyStores, more);
   const { redaction } = sessionDetails(store, session.number);
+  const hasMore = more.rules.length + more.paths.length > 0;
+  const profile = redaction === null && !hasMore ? null : joinProfiles(redaction ?? PLAIN_PROFILE, more);
   const number = recording.script.size === 0 ? null : recording.script.httpExchangeOf(0);
   const target = number === null ? undefined : recording.httpExchange(number)?.path;
   const form: BlockForm =
     session.transport === 'stdio' ? { type: 'stdio' } : { type: 'http', path: target ?? DEFAULT_PATH };
   if (isTextRecording(path)) {
     const { basis, transport } = session as Pick<SessionStart, 'basis' | 'transport'>;
-    const start = { ...startOf(null, store), basis, transport, target: session.target };
+    const start = { ...bareStart(null), redaction: null, basis, transport, target: session.target };
     const tape = tapeBehindFile(path, store, start);
-    return { recording, form, close, tape, profile: redaction, keyStore: keyStores[0] ?? store };
+    const digest = recording.numbers?.assign ?? createDigest(keyStores[0] ?? store);
+    return { recording, form, close, tape, profile, digest };
   }
   const writable = openStore(storePath(db));
   const tape = tapeBehindSession(writable, session.number);
-  return { recording, form, tape, profile: redaction, keyStore: writable, close: closing(writable, close) };
+  const digest = recording.numbers?.assign ?? createDigest(writable);
+  return { recording, form, tape, profile, digest, close: closing(writable, close) };
 }
 
 function openToRecord(
-  { recording: path, db }: PlaybackOptions,
+  { recording: path, db, redaction: profile }: PlaybackOptions,
   target: LiveTarget,
   old: Source | null,
 ): RecordingTarget {
@@ -156,14 +170,18 @@ function openToRecord(
     url === null ? { type: 'stdio' } : { type: 'http', path: url.pathname + url.search };
   const close = closing(passing, old?.close ?? (() => {}));
   if (isTextRecording(path)) {
-    const start = { ...startOf(target, passing), name: old?.session.name ?? null };
+    const digest = createSecretNumbers(createPassingDigest()).assign;
+    const keyed = { profile, digest };
+    const redaction = redactionColumnOf(NUMBERED_KEY, profile);
+    const start = { ...redacted(bareStart(target), keyed), redaction, name: old?.session.name ?? null };
     const tape = tapeAsFile(path, passing, start, old !== null);
-    return { recording, form, close, tape, profile: PLAIN_PROFILE, keyStore: passing };
+    return { recording, form, close, tape, ...keyed };
   }
   const store = openStore(storePath(db));
-  const start = { ...startOf(target, store), name: path };
+  const keyed = { profile, digest: createDigest(store) };
+  const redaction = redactionColumn(store, profile);
+  const start = { ...redacted(bareStart(target), keyed), redaction, name: path };
   const tape = tapeAsSession(store, start, old?.session.number ?? null);
-  const keyed = { profile: PLAIN_PROFILE, keyStore: store };
   return { recording, form, tape, ...keyed, close: closing(store, close) };
 }
 
@@ -176,15 +194,19 @@ function closing(store: Store, close: () => void): () => void {
 
 /** The recording that is played where there is none: empty, for clients of every era. */
 function emptyRecording(store: Store): Recording {
-  const { id } = insertSession(store, startOf(null, store));
+  const { id } = insertSession(store, { ...bareStart(null), redaction: null });
   return readRecording(store, { ...findSession(store, id), era: 'dual' });
 }
 
-function startOf(target: LiveTarget | null, store: Store): SessionStart {
+function redacted<T extends BareStart>(start: T, { profile, digest }: TapeRedaction): T {
+  return profile === null ? start : redactStart(start, createRedactor(profile, digest));
+}
+
+type BareStart = Omit<SessionStart, 'redaction'>;
+
+function bareStart(target: LiveTarget | null): BareStart {
   const { url = null, command = null } = target ?? {};
-  const { row, open } = createStoreRedactor(PLAIN_PROFILE);
-  open(store);
-  const start: SessionStart = {
+  return {
     name: null,
     labels: [],
     // A first guess: its replay hands out session ids.
@@ -200,16 +222,12 @@ function startOf(target: LiveTarget | null, store: Store): SessionStart {
     clientPid: null,
     clientProgram: null,
     tapedeck: VERSION,
-    redaction: redactionColumn(store, PLAIN_PROFILE),
   };
-  return redactStart(start, row);
 }
 
 /** Redacts a live server's answers before they are stored, as `record` does. */
-function redacting(tape: Tape, { profile, keyStore }: TapeRedaction): Tape {
+function redacting(tape: Tape, { profile, digest }: TapeRedaction): Tape {
   if (profile === null) return tape;
-  const { redactor, open } = createStoreRedactor(profile);
-  open(keyStore);
-  const redact = createFrameRedactor(redactor);
+  const redact = createFrameRedactor(createRedactor(profile, digest));
   return { ...tape, add: ({ frames, exchanges }) => tape.add({ frames: frames.map(redact), exchanges }) };
 }

@@ -14,8 +14,8 @@ import { findSession, type SessionRow, stateOf } from '../../store/read/sessions
 import { type Command, type Io, say } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
 import { createProgress, type ProgressLine, sayFinished } from '../output.ts';
+import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 import { withWritableStore } from '../store.ts';
-import { PATH_OPTION, REDACTION_OPTIONS } from './redaction-options.ts';
 
 type Options = {
   session: string;

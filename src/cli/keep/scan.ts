@@ -12,7 +12,7 @@ import { openForReading } from '../../store/file/open.ts';
 import { eachSession, findSession } from '../../store/read/sessions.ts';
 import { type Command, type Io, ignoreErrors, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
-import { REDACTION_OPTIONS } from './redaction-options.ts';
+import { REDACTION_OPTIONS } from '../redaction-options.ts';
 
 type Options = {
   what: string[];

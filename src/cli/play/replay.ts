@@ -1,4 +1,5 @@
 import { TapedeckError } from '../../errors.ts';
+import { type RedactionProfile, readProfile } from '../../protocol/redact/profile.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
 import { COMMAND_LINE_WORDS, TEST_KIT_WORDS } from '../../replay/match/hints.ts';
@@ -16,6 +17,7 @@ import { type Command, type Io, onStopSignals, pathOf, say, storeOf } from '../i
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
 import { DB_OPTION } from '../options.ts';
 import { isHttpUrl } from '../record/http-options.ts';
+import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
 import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
 import { openSource, RECORDING } from './source.ts';
@@ -61,6 +63,8 @@ const REPLAY_OPTIONS = {
     requiresArg: true,
   },
   header: HEADER_OPTION,
+  ...REDACTION_OPTIONS,
+  redact: PATH_OPTION,
   repeat: {
     choices: ['error', 'last', 'cycle'],
     default: 'error' as Repeat,
@@ -318,7 +322,7 @@ function readSpeed(text: string): Speed {
   );
 }
 
-type ModeOptions = {
+type ModeOptions = RedactionOptions & {
   /** Several only where nothing is added. */
   recording: string[];
   db: string | undefined;
@@ -328,6 +332,12 @@ type ModeOptions = {
   timeout: number;
   'record-failures': boolean;
 };
+
+type RedactionOptions = { 'redact-rule': string[]; 'no-redact-rule': string[]; redact: string[] };
+
+function readRedaction(argv: RedactionOptions): RedactionProfile {
+  return readProfile(argv['no-redact-rule'], [...new Set(argv['redact-rule'])], [...new Set(argv.redact)]);
+}
 
 const EXAMPLE = 'tapedeck replay demo --mode new_episodes';
 
@@ -342,6 +352,7 @@ async function openDeck(io: Io, argv: ModeOptions, log: ReplayLog): Promise<Play
     ...{ recording: isTextRecording(recording) ? pathOf(io, recording) : recording, mode },
     db: storeOf(io, db),
     openSource: () => openSource(io, recording, db),
+    redaction: readRedaction(argv),
     server: readTarget(io, argv),
     timeoutMs: readTimeout(argv.timeout),
     keepsFailures: argv['record-failures'],
@@ -361,7 +372,9 @@ async function openJoined(io: Io, argv: ModeOptions): Promise<Playback> {
   try {
     for (const name of argv.recording) sources.push(await openSource(io, name, argv.db));
     const recording = joinRecordings(
-      sources.map(({ store, session, keyStores }) => readRecording(store, session, keyStores)),
+      sources.map(({ store, session, keyStores }) =>
+        readRecording(store, session, keyStores, readRedaction(argv)),
+      ),
     );
     const plan = planMode('none', true);
     return { recording, plan, live: undefined, finish: null, discard: null, close };

@@ -18,6 +18,18 @@ export type RedactionProfile = {
 
 export const PLAIN_PROFILE: RedactionProfile = { without: [], rules: [], paths: [] };
 
+/** What either of them redacts. Of rules with one id the first counts. */
+export function joinProfiles(first: RedactionProfile, second: RedactionProfile): RedactionProfile {
+  const idOf = (rule: string) => rule.slice(0, rule.indexOf('='));
+  const taken = new Set(first.rules.map(idOf));
+  return {
+    ...first,
+    without: first.without.filter((id) => second.without.includes(id)),
+    rules: [...first.rules, ...second.rules.filter((rule) => !taken.has(idOf(rule)))],
+    paths: [...new Set([...first.paths, ...second.paths])],
+  };
+}
+
 /** Rules that find a secret by its place. */
 export const PLACE_RULES = [
   { id: 'secret-value', what: 'values under a name such as password, api_key, client_secret, access_token' },

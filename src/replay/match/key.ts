@@ -23,8 +23,10 @@ import type { Place } from '../../protocol/message/correlate.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
 import { messageSpan } from '../../protocol/message/payload.ts';
+import type { SecretNumbers } from '../../protocol/redact/numbers.ts';
 import { DIGEST_BYTES } from '../recording/columns.ts';
 import type { Recording } from '../recording/recording.ts';
+import { hasPlaceholder, placeholdersIn, withoutDigests } from '../recording/secrets.ts';
 import type { CallTopic } from '../recording/topics.ts';
 import {
   argumentsFilter,
@@ -130,8 +132,13 @@ export function findParams(payload: Buffer, n: number): Span | null {
 
 /** The keys of a recording's calls, and of the live requests that are compared with them. */
 export type RecordingKeys = {
-  /** The key of a live request, as it would have been recorded; or why it has none. */
+  /**
+   * The key of a live request, as it would have been recorded; or why it has none. A secret in it that has no number yet gets
+   * that of the first recorded request which is alike but for its secrets.
+   */
   ofRequest(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem;
+  /** The same as it would be recorded now, by more rules; null where that makes no difference. */
+  ofRequestNow(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem | null;
   /** The key of the recorded call at a place, made anew from its payload; null where it cannot be read any more. */
   keyAt(place: Place): RequestKey | null;
   /** The digest of a recorded call, by its number in the script; null where it cannot be read. */
@@ -151,12 +158,14 @@ export function createRecordingKeys(
   ignoreTool: readonly string[],
 ): RecordingKeys {
   const { script, read } = recording;
+  /** As it would have been recorded, as far as it can be compared. */
+  const comparable = (json: Buffer) => recording.comparable(recording.redacted(json));
   const watch = createIgnoreWatch(ignore, ignoreTool);
   const makeKey = createKeyMaker(recording, readIgnoreRules(ignore, ignoreTool), watch);
 
   function keyAt(place: Place): RequestKey | null {
     const json = loadIfThere(recording, place);
-    return json && keyOfRecorded(comparable(recording, json));
+    return json && keyOfRecorded(comparable(json));
   }
 
   function keyOfRecorded(json: Buffer): RequestKey | null {
@@ -169,7 +178,7 @@ export function createRecordingKeys(
   function digestOf(call: number): Buffer | null {
     const loaded = loadIfThere(recording, script.placeOf(call));
     if (loaded === null) return null;
-    const json = comparable(recording, loaded);
+    const json = comparable(loaded);
     const before = makeKey.before(script.topics.methodOf(script.topicOf(call)), json);
     return (before ?? keyOfRecorded(json))?.digest ?? null;
   }
@@ -189,12 +198,39 @@ export function createRecordingKeys(
     return ambiguous;
   }
 
+  function keyOfLive(request: RequestMessage, json: Buffer, asked: Buffer): RequestKey | CanonicalProblem {
+    const message = asked === json ? request : read(asked);
+    return message?.kind === 'request' ? makeKey.of(message, asked) : 'not-json';
+  }
+
+  function ofLive(
+    request: RequestMessage,
+    json: Buffer,
+    redact: (json: Buffer) => Buffer,
+  ): RequestKey | CanonicalProblem {
+    const keyNow = () => keyOfLive(request, json, recording.comparable(redact(json)));
+    const key = keyNow();
+    // Bound secrets are redacted to their numbers.
+    return typeof key !== 'string' && binder?.bind(key) === true ? keyNow() : key;
+  }
+
   const ambiguous = findAmbiguous();
+  const binder = recording.numbers === null ? null : createBinder(recording.numbers, eachKey);
+
+  function* eachKey(): Generator<RequestKey> {
+    for (let call = 0; call < script.size; call += 1) {
+      const json = loadIfThere(recording, script.placeOf(call));
+      const key = json !== null && hasPlaceholder(json) ? keyOfRecorded(json) : null;
+      if (key !== null) yield key;
+    }
+  }
+
   return {
-    ofRequest(request, json) {
-      const asked = comparable(recording, json);
-      const message = asked === json ? request : read(asked);
-      return message?.kind === 'request' ? makeKey.of(message, asked) : 'not-json';
+    ofRequest: (request, json) => ofLive(request, json, recording.redacted),
+    ofRequestNow(request, json) {
+      const { redacted, redactedNow } = recording;
+      if (redactedNow === redacted || redactedNow(json).equals(redacted(json))) return null;
+      return ofLive(request, json, redactedNow);
     },
     keyAt,
     digestOf,
@@ -218,9 +254,64 @@ export function* recordedKeys(
   }
 }
 
-/** As it would have been recorded, as far as it can be compared. */
-function comparable({ redacted, comparable }: Recording, json: Buffer): Buffer {
-  return comparable(redacted(json));
+type Variant = ReturnType<typeof placeholdersIn>;
+
+/**
+ * Binds live secrets to the numbers of a recording. Requests that are alike but for their secrets stand in the recording in
+ * the order in which their secrets first came, and so they are expected: a live secret without a number gets that of the
+ * first of them whose numbers agree with all that is bound so far. No two live secrets ever get one number, so a wrong key is
+ * never taken for the right one that was seen before it.
+ */
+function createBinder(numbers: SecretNumbers, recorded: () => Iterable<RequestKey>) {
+  let variants: Map<string, Variant[]> | null = null;
+
+  function alikeTo(key: RequestKey): Variant[] {
+    variants ??= variantsOf(recorded());
+    return variants.get(nameWithoutSecrets(key)) ?? [];
+  }
+
+  function pairs(live: Variant, variant: Variant): Map<string, string> | null {
+    const found = new Map<string, string>();
+    for (const [i, { rule, digits }] of live.entries()) {
+      const number = variant[i]?.digits ?? '';
+      if (rule !== variant[i]?.rule) return null;
+      if (!numbers.isOpen(digits)) {
+        if (digits !== number) return null;
+      } else if ((found.get(digits) ?? number) !== number || numbers.isTaken(number)) return null;
+      else found.set(digits, number);
+    }
+    return new Set(found.values()).size === found.size ? found : null;
+  }
+
+  return {
+    /** Whether a secret of the request was bound. */
+    bind(key: RequestKey): boolean {
+      const live = placeholdersIn(key.params);
+      if (!live.some(({ digits }) => numbers.isOpen(digits))) return false;
+      for (const variant of alikeTo(key)) {
+        const found = pairs(live, variant);
+        if (found === null) continue;
+        for (const [digits, number] of found) numbers.bind(digits, number);
+        return true;
+      }
+      return false;
+    },
+  };
+}
+
+function variantsOf(keys: Iterable<RequestKey>): Map<string, Variant[]> {
+  const variants = new Map<string, Variant[]>();
+  for (const key of keys) {
+    const name = nameWithoutSecrets(key);
+    const known = variants.get(name) ?? [];
+    known.push(placeholdersIn(key.params));
+    variants.set(name, known);
+  }
+  return variants;
+}
+
+function nameWithoutSecrets({ method, params }: RequestKey): string {
+  return digestOf(method, withoutDigests(params)).toString('latin1');
 }
 
 export function loadIfThere({ load }: Recording, place: Place): Buffer | null {

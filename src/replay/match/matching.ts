@@ -101,11 +101,24 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     const foreign = refuseVersion(request);
     if (foreign !== null) return foreign;
     const isKnown = client.meet(request, json);
-    const found = isKnown ? find(client, request, key) : refuse(strangerRefusal(request), null);
+    const found = isKnown ? find(client, request, json, key) : refuse(strangerRefusal(request), null);
     return found.kind === 'hit' ? decideCall(request, found) : (withoutRecording(request, null) ?? found);
   }
 
   function find(
+    client: BoundClient,
+    request: RequestMessage,
+    json: Buffer,
+    key: RequestKey | CanonicalProblem,
+  ): Hit | Decision {
+    const found = findKey(client, request, key);
+    if (found.kind === 'hit') return found;
+    // What is redacted only now was recorded before in the clear, or later not.
+    const keyNow = keys.ofRequestNow(request, json);
+    return keyNow === null ? found : findKey(client, request, keyNow);
+  }
+
+  function findKey(
     client: BoundClient,
     request: RequestMessage,
     key: RequestKey | CanonicalProblem,

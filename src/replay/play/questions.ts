@@ -96,7 +96,7 @@ function compareAnswer(recording: Recording, question: Place, answer: Answer): N
   // What was redacted then does not count as another answer now, nor is it shown.
   const alike = ({ json, message }: Answer) => ({
     message,
-    json: recording.comparable(recording.redacted(json)),
+    json: recording.alike(recording.redacted(json)),
   });
   return otherAnswerNotice(asked.message.canonical, frame, alike(recorded), alike(answer));
 }

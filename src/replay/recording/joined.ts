@@ -10,6 +10,7 @@ import type { Place } from '../../protocol/message/correlate.ts';
 import { createColumn } from './columns.ts';
 import type { Origin, Recording } from './recording.ts';
 import type { Script, ScriptLine, Step } from './script.ts';
+import type { RecordingSecrets } from './secrets.ts';
 import { createTopics } from './topics.ts';
 
 /** One recording. Its places, HTTP exchanges and calls come after those of the recordings before it. */
@@ -43,9 +44,7 @@ export function joinRecordings(recordings: readonly Recording[]): Recording {
     },
     load: (place) => inside(place, ({ load }, own) => load(own)),
     read: first.read,
-    isExact: recordings.every(({ isExact }) => isExact),
-    redacted: (json) => recordings.reduce((text, { redacted }) => redacted(text), json),
-    comparable: (json) => recordings.reduce((text, { comparable }) => comparable(text), json),
+    ...joinSecrets(recordings),
     httpExchange(number) {
       const part = lastOf(parts, ({ httpExchanges }) => httpExchanges < number);
       return part.recording.httpExchange(number - part.httpExchanges);
@@ -71,6 +70,22 @@ export function joinRecordings(recordings: readonly Recording[]): Recording {
       ),
     originOf: (place): Origin =>
       inside(place, ({ session: { name, id } }, { seq }) => ({ seq, session: name ?? id })),
+  };
+}
+
+/** The numbers of one recording mean nothing in another, so they tell no more than the rule. */
+function joinSecrets(recordings: readonly Recording[]): RecordingSecrets {
+  const areNumbered = recordings.some(({ numbers }) => numbers !== null);
+  const alike = (json: Buffer) => recordings.reduce((text, recording) => recording.alike(text), json);
+  return {
+    isExact: !areNumbered && recordings.every(({ isExact }) => isExact),
+    numbers: null,
+    redacted: (json) => recordings.reduce((text, { redacted }) => redacted(text), json),
+    redactedNow: (json) => recordings.reduce((text, { redactedNow }) => redactedNow(text), json),
+    comparable: areNumbered
+      ? alike
+      : (json) => recordings.reduce((text, { comparable }) => comparable(text), json),
+    alike,
   };
 }
 

@@ -9,11 +9,10 @@ import { jsonOf } from '../../protocol/message/conversation.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { type Message, parseMessages, type RequestMessage } from '../../protocol/message/message.ts';
 import { messageText } from '../../protocol/message/payload.ts';
-import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
+import { PLAIN_PROFILE, type RedactionProfile } from '../../protocol/redact/profile.ts';
 import { type Channel, directionOf } from '../../protocol/wire/frame.ts';
 import { clientIn } from '../../store/file/columns.ts';
 import type { Store } from '../../store/file/open.ts';
-import { createDigest, keyFingerprint } from '../../store/file/secret.ts';
 import { type MessageLinks, prepareLinks } from '../../store/read/exchanges.ts';
 import { preparePayloads } from '../../store/read/frames.ts';
 import {
@@ -26,12 +25,13 @@ import { type SessionRow, sessionDetails } from '../../store/read/sessions.ts';
 import { requestHeadersOf } from '../http/headers.ts';
 import { findMismatch, type ParamHeadersOf } from '../http/mismatch.ts';
 import { buildScript, type Script, type ScriptLine, type Step } from './script.ts';
+import { type RecordingSecrets, readSecrets } from './secrets.ts';
 
 /** Where a message was recorded. `session`: the name or id of its session; null where there is only one. */
 export type Origin = { seq: number; session: string | null };
 
 export type Recording = MessageLinks &
-  RecordingRedaction & {
+  RecordingSecrets & {
     session: SessionRow;
     script: Script;
     /** Its messages in the order in which they passed. */
@@ -89,11 +89,14 @@ const SELECT_LINES = `SELECT m.seq, m.n, m.id_type || ' ' || m.id, m.kind, m.can
     AND (h.status IS NULL OR h.status NOT IN (401, 403))
   ORDER BY m.seq, m.n`;
 
-/** `keyStores`: stores that may hold the key of the recording's placeholders. */
+/**
+ * `keyStores`: stores that may hold the key of the recording's placeholders. `more`: what is redacted besides, from now on.
+ */
 export function readRecording(
   store: Store,
   session: SessionRow,
   keyStores: readonly Store[] = [store],
+  more: RedactionProfile = PLAIN_PROFILE,
 ): Recording {
   const payloadAt = preparePayloads(store, session.number);
   const events = prepareEventReader(store, session.number);
@@ -121,7 +124,10 @@ export function readRecording(
     return status === BAD_REQUEST && findMismatch(headers, message, json, paramHeadersOf) !== null;
   };
   return {
-    ...readRedaction(store, session.number, keyStores),
+    ...readSecrets(sessionDetails(store, session.number).redaction, keyStores, more, function* () {
+      yield session.target;
+      for (const { place } of eachLine(store, session, isOwnRefusal)) yield load(place).toString('latin1');
+    }),
     session,
     script: buildScript(eachLine(store, session, isOwnRefusal)),
     lines: () => eachLine(store, session, isOwnRefusal),
@@ -189,58 +195,6 @@ export function frameText({ seq, session }: Origin): string {
 const BAD_REQUEST = 400;
 
 const NOT_FOUND = 404;
-
-/**
- * Redacts live messages by the rules of the recording, so that they can be compared with it. A placeholder identifies its
- * secret where its key is at hand: in the store itself, or in the store that a text recording was exported from. Keys are
- * never exported, so elsewhere a placeholder only names the rule that found the secret.
- */
-
-type RecordingRedaction = {
-  /** Whether each placeholder identifies its secret. */
-  isExact: boolean;
-  /** A message as it would have been recorded. What was recorded stays as it is. */
-  redacted(json: Buffer): Buffer;
-  /** The same message for comparisons: without the digests of secrets where their key is not at hand. */
-  comparable(redacted: Buffer): Buffer;
-};
-
-const PLACEHOLDER = /(\[redacted:[a-z0-9-]+:)[0-9a-f]{12}\]/g;
-
-const BEGINNING = '[redacted:';
-
-const AS_IT_IS: RecordingRedaction = { isExact: true, redacted: (json) => json, comparable: (json) => json };
-
-/** `keyStores`: where the key may be. */
-function readRedaction(store: Store, session: number, keyStores: readonly Store[]): RecordingRedaction {
-  const { redaction } = sessionDetails(store, session);
-  if (redaction === null) return AS_IT_IS;
-  const owner = keyStores.find((one) => keyFingerprint(one) === redaction.key);
-  const redactor = createRedactor(
-    redaction,
-    owner === undefined ? () => '0'.repeat(12) : createDigest(owner),
-  );
-  const redacted = (json: Buffer) => redactedBy(redactor, json);
-  return {
-    isExact: owner !== undefined,
-    redacted,
-    comparable: owner === undefined ? withoutDigests : (json) => json,
-  };
-}
-
-function redactedBy(redactor: Redactor, json: Buffer): Buffer {
-  return redactor.payload(json, false, false)?.payload ?? json;
-}
-
-function withoutDigests(json: Buffer): Buffer {
-  if (!hasPlaceholder(json)) return json;
-  return Buffer.from(json.toString('latin1').replaceAll(PLACEHOLDER, '$1]'), 'latin1');
-}
-
-/** Whether a recorded message holds a placeholder, so that no server must get it. */
-export function hasPlaceholder(json: Buffer): boolean {
-  return json.includes(BEGINNING) && new RegExp(PLACEHOLDER).test(json.toString('latin1'));
-}
 
 /** The tools of a server, as its answers to `tools/list` have them. */
 

@@ -10,7 +10,8 @@ import type { Place } from '../../protocol/message/correlate.ts';
 import { canonicalMethod } from '../../protocol/message/methods.ts';
 import type { IgnoreRules } from '../match/ignore.ts';
 import { findParams, type RequestKey, requestKey } from '../match/key.ts';
-import { hasPlaceholder, type Recording } from '../recording/recording.ts';
+import type { Recording } from '../recording/recording.ts';
+import { hasPlaceholder } from '../recording/secrets.ts';
 import type { ServerQuestion } from './plan.ts';
 
 type QuestionReply = {
@@ -44,7 +45,7 @@ export function createAnswers(
   questions: readonly ServerQuestion[],
   ignore: IgnoreRules,
 ): Answers {
-  const alike = (json: Buffer) => recording.comparable(recording.redacted(json));
+  const alike = (json: Buffer) => recording.alike(recording.redacted(json));
   const known = questions.map((question): RecordedQuestion => {
     const json = recording.load(question.place);
     const method = methodOf(json);

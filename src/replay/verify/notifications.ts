@@ -87,7 +87,7 @@ export function createNotificationCheck(
 
   /** The params that count. */
   function textOf(method: string, json: Buffer): Buffer {
-    const alike = recording.comparable(recording.redacted(json));
+    const alike = recording.alike(recording.redacted(json));
     const own = substitute(alike, [{ path: SUBSCRIPTION, text: '0' }]);
     const key = requestKey({ method, target: null }, own, findParams(own, 0), ignore);
     return typeof key === 'string' ? NO_PARAMS : key.params;

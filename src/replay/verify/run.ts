@@ -24,7 +24,8 @@ import {
   outgoingNotification,
   outgoingRequest,
 } from '../recording/outgoing.ts';
-import { collectTools, hasPlaceholder, type Recording, type Tools } from '../recording/recording.ts';
+import { collectTools, type Recording, type Tools } from '../recording/recording.ts';
+import { hasPlaceholder } from '../recording/secrets.ts';
 import type { CallTopic } from '../recording/topics.ts';
 import { type Answers, createAnswers } from './answers.ts';
 import { changesText, emptyCheck, type RequestCheck, whyOf } from './check.ts';
@@ -90,7 +91,7 @@ function createRun(recording: Recording, connect: Connect, options: VerifyOption
     isSameTransport: () => server.transport() === recording.session.transport,
   });
 
-  const alike = (json: Buffer) => recording.comparable(recording.redacted(json));
+  const alike = (json: Buffer) => recording.alike(recording.redacted(json));
 
   function onPayload(payload: Buffer, { isUnasked = false }: PayloadAbout = {}): void {
     for (const [n, message] of parseMessages(payload).entries()) {

@@ -14,17 +14,24 @@ const REMEMBERED = { maxEntries: 1000, maxLength: 4096 };
 /** Twelve hexadecimal digits that stand for a secret. */
 export function createDigest(store: Store): (secret: string) => string {
   const key = keyOf(store);
-  return memoize(
-    (secret) => createHmac('sha256', key).update(secret).digest('hex').slice(0, DIGITS),
-    REMEMBERED,
-  );
+  return memoize((secret) => digestOf(key, secret), REMEMBERED);
+}
+
+/** The same for as long as this process runs, by a key that is stored nowhere. */
+export function createPassingDigest(): (secret: string) => string {
+  const key = randomBytes(KEY_BYTES);
+  return memoize((secret) => digestOf(key, secret), REMEMBERED);
+}
+
+function digestOf(key: Buffer, secret: string): string {
+  return createHmac('sha256', key).update(secret).digest('hex').slice(0, DIGITS);
 }
 
 /** Tells the key from others, and tells nothing of it. Null: the store has no key yet. */
 export function keyFingerprint(store: Store): string | null {
   const key = readKey(store);
   if (key === undefined) return null;
-  return createHmac('sha256', key).update('fingerprint').digest('hex').slice(0, DIGITS);
+  return digestOf(key, 'fingerprint');
 }
 
 function keyOf(store: Store): Buffer {

@@ -42,9 +42,11 @@ export function createStoreRedactor(profile: RedactionProfile): StoreRedactor {
 }
 
 export function redactionColumn(store: Store, profile: RedactionProfile | null): string | null {
-  if (profile === null) return null;
+  return profile === null ? null : redactionColumnOf(keyFingerprint(store) ?? '', profile);
+}
+
+export function redactionColumnOf(key: string, profile: RedactionProfile): string {
   const { without, rules, paths } = profile;
-  const key = keyFingerprint(store) ?? '';
   const capture = profile.capture === undefined ? {} : { capture: profile.capture };
   return JSON.stringify({ key, without, rules, paths, ...capture } satisfies SessionRedaction);
 }
