@@ -51,8 +51,15 @@ export async function wrapConfig(target: Target, options: WrapOptions, keeper: K
   );
   const { file } = open;
   const change = { target, rows, before: file.bytes, after, copyFolder: keeper.folderOf(file.path) };
-  if (done.length > 0 && !options.isDryRun) save(open, change, done, keeper);
+  // Of what somebody has wrapped by hand a copy is kept too: nothing else tells it from what `wrap` did.
+  const isNews = done.length > 0 || (open.kept === null && rows.some(({ entry }) => isByHand(entry, open)));
+  if (isNews && !options.isDryRun) save(open, change, done, keeper);
   return change;
+}
+
+/** Where no record is kept of the file. */
+function isByHand(entry: Entry, open: OpenConfig): boolean {
+  return entry.server.kind === 'stdio' && isWrapped(entry, open);
 }
 
 async function wrapEntry(

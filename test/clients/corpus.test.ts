@@ -49,6 +49,19 @@ test.each(ALL_SAMPLES)(
   },
 );
 
+const HANDMADE = CORPUS.filter(({ what }) => what.startsWith('wrapped by hand')).map(toRow);
+
+test.each(HANDMADE)('%s: it is left so, unless it is named', async (_, client, content) => {
+  const config = makeConfig(client, content);
+  const before = config.read();
+  await config.wrap();
+  config.unwrap();
+  expect(config.read().equals(before)).toBe(true);
+  expect(config.keeper.all()).toEqual([]);
+  config.unwrap(['by hand']);
+  expect(config.read().toString()).not.toContain('"tapedeck"');
+});
+
 test.each(SAMPLES)('%s: wrapped twice it is wrapped once', async (_, client, content) => {
   const config = makeConfig(client, content);
   const before = config.read();

@@ -240,6 +240,9 @@ const HANDMADE = `{
 }
 `;
 
+const HANDMADE_ALONE =
+  '{ "mcpServers": { "by hand": { "command": "tapedeck", "args": ["record", "--", "server"] } } }';
+
 const OLD_VSCODE =
   '{ "editor.fontSize": 12, "mcp": { "inputs": [], "servers": { "a": { "command": "a" } } } }';
 
@@ -266,6 +269,7 @@ const PLAIN: Sample[] = [
   { client: 'cursor', what: 'unicode and odd names', content: UNICODE },
   { client: 'cursor', what: 'odd layout', content: ONE_ITEM_A_LINE },
   { client: 'cursor', what: 'wrapped by hand before', content: HANDMADE },
+  { client: 'cursor', what: 'wrapped by hand before, alone', content: HANDMADE_ALONE },
   { client: null, what: 'settings of older VS Code', content: OLD_VSCODE },
 ];
 

@@ -88,15 +88,13 @@ const FORWARDED: readonly NodeJS.Signals[] =
 const FROM_KEYBOARD = new Set<NodeJS.Signals>(['SIGINT', 'SIGQUIT']);
 
 /**
- * Calls `forward` for each signal that should reach the server: as it is, but a second SIGINT as SIGKILL, and none
- * that the terminal has already delivered to it. Returns a function that stops listening.
+ * Calls `forward` for each signal that should reach the server, as often as it comes: all but those that the terminal has
+ * already delivered to it. What a second one means is for the server to say, and the kill is the client's. Returns a function
+ * that stops listening.
  */
 export function forwardSignals(forward: (signal: NodeJS.Signals) => void): () => void {
-  let interrupts = 0;
   const onSignal = (signal: NodeJS.Signals) => {
-    if (signal === 'SIGINT') interrupts += 1;
-    if (interrupts > 1 && signal === 'SIGINT') forward('SIGKILL');
-    else if (!(FROM_KEYBOARD.has(signal) && isForeground())) forward(signal);
+    if (!(FROM_KEYBOARD.has(signal) && isForeground())) forward(signal);
   };
   for (const signal of FORWARDED) process.on(signal, onSignal);
   return () => {

@@ -31,7 +31,12 @@ export function findOriginProblem(
 /** `localhost`, 127.0.0.0/8 and `::1`, with or without brackets. */
 export function isLoopback(hostname: string): boolean {
   const name = withoutBrackets(hostname).toLowerCase();
-  return name === 'localhost' || name === '::1' || /^127(\.\d{1,3}){3}$/.test(name);
+  return name === 'localhost' || name === '::1' || (name.startsWith('127.') && isIpv4(name));
+}
+
+/** Four numbers up to 255, without leading zeros: anything else is a name, which may be rebound. */
+function isIpv4(name: string): boolean {
+  return /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/.test(name);
 }
 
 /** An address of "all interfaces": no name of its own. */
@@ -77,7 +82,7 @@ function hostnameOf(host: string): string | null {
 }
 
 function isAddress(hostname: string): boolean {
-  return hostname.startsWith('[') || /^\d{1,3}(\.\d{1,3}){3}$/.test(hostname);
+  return hostname.startsWith('[') || isIpv4(hostname);
 }
 
 function isSame(a: string, b: string): boolean {

@@ -1,7 +1,8 @@
 /** Facts about processes: who started us, and whether the recorder of an open session is still alive. */
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
 
 type ProcessFacts = { parent: number; program: string; started: string };
 
@@ -56,11 +57,32 @@ function readProc(pid: number): ProcessFacts {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const nameEnd = stat.lastIndexOf(')');
   const fields = stat.slice(nameEnd + 2).split(' ');
+  const name = stat.slice(stat.indexOf('(') + 1, nameEnd);
   return {
     parent: Number(fields[1]),
-    program: stat.slice(stat.indexOf('(') + 1, nameEnd),
+    program: name === NODE_MAIN_THREAD ? (programOf(pid) ?? name) : name,
     started: fields[19] ?? '',
   };
+}
+
+/** Newer Node names its threads, and Linux takes the name of the first for that of the process. */
+const NODE_MAIN_THREAD = 'MainThread';
+
+/** By its command line, or else by its executable. Null where neither may be read. */
+function programOf(pid: number): string | null {
+  const sources = [
+    () => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0', 1)[0] ?? '',
+    () => readlinkSync(`/proc/${pid}/exe`),
+  ];
+  for (const source of sources) {
+    try {
+      const name = basename(source());
+      if (name !== '' && name !== NODE_MAIN_THREAD) return name;
+    } catch {
+      // It belongs to somebody else, or has just ended.
+    }
+  }
+  return null;
 }
 
 /** Other Unixes, through `ps`. Windows has none: there the client stays unknown. */

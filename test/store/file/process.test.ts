@@ -32,6 +32,19 @@ test('the client is the first ancestor that is no launcher', async () => {
   expect(findClient(process.pid)).toMatchObject({ pid: process.pid });
 });
 
+test('a program whose process is called after its first thread is named by what was started', async () => {
+  const nameOf = async (title: string) => {
+    // As newer Node does by itself.
+    const script = `require('node:fs').writeFileSync('/proc/self/comm', '${title}'); console.log('named'); setInterval(() => {}, 1e6)`;
+    const { child, stdout } = start(process.execPath, ['-e', script]);
+    await until('it has its name', () => stdout().includes('named'));
+    return findClient(child.pid ?? 0)?.program;
+  };
+  if (process.platform !== 'linux') return;
+  expect(await nameOf('MainThread')).toBe('node');
+  expect(await nameOf('my-client')).toBe('my-client');
+});
+
 test('a pid that nobody has leads to no client', () => {
   expect(findClient(2 ** 22 + 1)).toBeNull();
 });

@@ -11,8 +11,8 @@ const GREETED = rpc({
   id: 0,
   result: { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 's', version: '1' } },
 });
-/** In `npm test` a fiftieth: each takes a third of a millisecond. */
-const SESSIONS = scale(200_000) < 200_000 ? 4000 : 200_000;
+/** In `npm test` a hundredth: each takes a third of a millisecond. */
+const SESSIONS = scale(200_000) < 200_000 ? 2000 : 200_000;
 const PARTS = 10;
 const AT_ONCE = 200;
 
