@@ -114,16 +114,21 @@ export class BoundedMap<K, V> {
   }
 }
 
-/** The values of one key from index `from` on; those before it are forgotten. */
-type Row<V> = { values: V[]; from: number };
+/** The values of a key that has had several; most have one, which stands by itself. */
+class Several<V> extends BoundedMap<V, V> {
+  constructor(first: V) {
+    super(Number.POSITIVE_INFINITY);
+    this.set(first, first);
+  }
+}
 
 /**
- * Several values a key, in the order in which they came. Of more than `max` values in all, the oldest value of the key that
- * was added to longest ago is forgotten.
+ * Several values a key, in the order in which they came; each once. Of more than `max` values in all, the oldest value of the
+ * key that was added to longest ago is forgotten.
  */
 export class BoundedLists<V> {
   readonly #max: number;
-  readonly #rows = new BoundedMap<string, Row<V>>(Number.POSITIVE_INFINITY);
+  readonly #rows = new BoundedMap<string, V | Several<V>>(Number.POSITIVE_INFINITY);
   #count = 0;
 
   constructor(max: number) {
@@ -131,54 +136,48 @@ export class BoundedLists<V> {
   }
 
   add(key: string, value: V): void {
-    const row = this.#rows.use(key);
-    if (row === undefined) this.#rows.set(key, { values: [value], from: 0 });
-    else row.values.push(value);
+    const held = this.#rows.use(key);
+    if (held === value || (held instanceof Several && held.has(value))) return;
+    if (held === undefined) this.#rows.set(key, value);
+    else if (held instanceof Several) held.set(value, value);
+    else {
+      const several = new Several<V>(held as V);
+      several.set(value, value);
+      this.#rows.set(key, several);
+    }
     this.#count += 1;
     if (this.#count > this.#max) this.#forgetOldest();
   }
 
   /** Returns the values of a key, the oldest first. */
   of(key: string): readonly V[] {
-    const row = this.#rows.get(key);
-    if (row === undefined) return [];
-    return row.from === 0 ? row.values : row.values.slice(row.from);
+    const held = this.#rows.get(key);
+    if (held === undefined) return [];
+    return held instanceof Several ? held.values() : [held];
   }
 
   /** Returns the newest value of a key, or the newest that suits. */
   newest(key: string, suits?: (value: V) => boolean): V | undefined {
-    const row = this.#rows.get(key);
-    if (row === undefined) return undefined;
-    const { values, from } = row;
-    for (let i = values.length - 1; i >= from; i -= 1) {
-      const value = values[i] as V;
-      if (suits === undefined || suits(value)) return value;
-    }
-    return undefined;
+    const held = this.#rows.get(key);
+    if (held instanceof Several) return held.newest(suits);
+    return held !== undefined && (suits === undefined || suits(held)) ? held : undefined;
   }
 
-  /** Looks from the newest value of the key back. */
   remove(key: string, value: V): void {
-    const row = this.#rows.get(key);
-    if (row === undefined) return;
-    const at = row.values.lastIndexOf(value);
-    if (at < row.from) return;
-    row.values.splice(at, 1);
+    const held = this.#rows.get(key);
+    const isThere = held instanceof Several ? held.has(value) : held !== undefined && held === value;
+    if (!isThere) return;
     this.#count -= 1;
-    if (row.values.length === row.from) this.#rows.delete(key);
+    if (held instanceof Several) held.delete(value);
+    if (!(held instanceof Several) || held.size === 0) this.#rows.delete(key);
   }
 
   #forgetOldest(): void {
     const key = this.#rows.oldestKey();
-    const row = key === undefined ? undefined : this.#rows.get(key);
-    if (key === undefined || row === undefined) return;
-    row.from += 1;
-    this.#count -= 1;
-    if (row.values.length === row.from) this.#rows.delete(key);
-    else if (row.from * 2 > row.values.length) {
-      row.values.splice(0, row.from);
-      row.from = 0;
-    }
+    if (key === undefined) return;
+    const held = this.#rows.get(key);
+    const oldest = held instanceof Several ? held.oldestKey() : held;
+    if (oldest !== undefined) this.remove(key, oldest);
   }
 }
 

@@ -46,6 +46,22 @@ for (const [when, onRequest] of [
   }
 }
 
+test('a client that closes its side after its request gets its answer from a server that still gives one', async () => {
+  const url = await startTcpServer((socket) => {
+    socket.on('error', () => {});
+    // As servers do that take the end of what the client says for no more than that.
+    socket.once('data', () => {
+      socket.once('end', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'));
+    });
+  });
+  const { port, waitFor } = await startProxy(url);
+  const client = openSocket(port, WHOLE);
+  await waitFor('request-end');
+  client.socket.end();
+  expect(await client.closed).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*hello$/);
+  expect(await waitFor('end')).toMatchObject({ closedBy: 'server', error: null, isComplete: true });
+});
+
 test('a client that leaves within its request body breaks the upstream request', async () => {
   const { url, first } = await startOpenEnded(before);
   const { port, waitFor } = await startProxy(url);

@@ -118,18 +118,56 @@ test('without edits nothing is changed', async () => {
   expect(moved.headers.get('location')).toBe(`${upstream.url}/x`);
 });
 
-test('the Host is the upstream’s where that is on another host, and the client’s where it is not', async () => {
-  const upstream = await startServer((req, res) => res.end(req.headers.host));
-  const here = await startProxy(upstream.url);
-  expect(await (await fetch(here.capture.url)).text()).toBe(here.capture.url.host);
-  expect((await here.waitFor('request')).edits).toEqual([]);
-  // Every address of this machine, so a way to call it by a name that is not a loopback one.
-  const elsewhere = upstream.url.replace('127.0.0.1', '0.0.0.0');
-  const there = await startProxy(elsewhere);
-  expect(await (await fetch(there.capture.url)).text()).toBe(new URL(elsewhere).host);
-  const { edits, rawHeaders } = await there.waitFor('request');
-  expect(edits).toEqual([{ header: 'host', original: there.capture.url.host }]);
-  expect(rawHeaders).toContain(new URL(elsewhere).host);
+test.for(['127.0.0.1', 'localhost', '0.0.0.0'])(
+  'the Host is the upstream’s, on this host too: %s',
+  async (name) => {
+    const upstream = await startServer((req, res) => res.end(req.headers.host));
+    const url = upstream.url.replace('127.0.0.1', name);
+    const { capture, waitFor } = await startProxy(url);
+    expect(await (await fetch(capture.url)).text()).toBe(new URL(url).host);
+    const { edits, rawHeaders } = await waitFor('request');
+    expect(edits).toEqual([{ header: 'host', original: capture.url.host }]);
+    expect(rawHeaders).toContain(new URL(url).host);
+  },
+);
+
+test.for([
+  [403, 'Invalid Host: 127.0.0.1:1', 1],
+  [403, 'Access is only allowed at localhost:8931', 1],
+  [403, 'You may not do that', 0],
+  [401, 'Invalid Host', 0],
+] as const)('a %i that says %j is explained once where it speaks of hosts', async ([status, text, times]) => {
+  const upstream = await startServer((_req, res) => res.writeHead(status).end(text));
+  const notices: string[] = [];
+  const { capture } = await startProxy(upstream.url, { onNotice: (notice) => notices.push(notice) });
+  for (const _ of [1, 2]) expect(await (await fetch(capture.url)).text()).toBe(text);
+  expect(notices.length).toBe(times);
+  for (const notice of notices) expect(notice).toContain(new URL(upstream.url).host);
+});
+
+test('an event stream where a challenge has named metadata comes as it comes', async () => {
+  let hear = () => {};
+  const heard = new Promise<void>((resolve) => {
+    hear = resolve;
+  });
+  const upstream = await startServer((req, res) => {
+    if (req.url === '/mcp' && req.headers.authorization === undefined) {
+      res.setHeader('WWW-Authenticate', `Bearer resource_metadata="${upstream.url}/mcp"`);
+      res.writeHead(401).end();
+      return;
+    }
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    res.write('data: 1\n\n');
+    void heard.then(() => res.end());
+  });
+  const { capture } = await startProxy(upstream.url);
+  const url = new URL('/mcp', capture.url);
+  await fetch(url);
+  const stream = await fetch(url, { headers: { Authorization: 'Bearer x' } });
+  const reader = stream.body?.getReader();
+  expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('data: 1\n\n');
+  hear();
+  expect((await reader?.read())?.done).toBe(true);
 });
 
 test.for([

@@ -86,6 +86,7 @@ test('a port that is taken is an error of the start', async () => {
     allowOrigins: [],
     graceMs: 0,
     onEvent() {},
+    onNotice() {},
   });
   await expect(again).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });

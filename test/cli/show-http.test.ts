@@ -360,7 +360,8 @@ test('show --http lists the HTTP exchanges, those without a body too', async () 
     ...{ http: 1, method: 'GET', httpVersion: '1.1', client: expect.stringMatching(/^127\.0\.0\.1:\d+$/) },
     ...{ status: 401, statusText: 'Unauthorized', requestBytes: 0, responseBytes: 0 },
     ...{ at: iso, requestEndedAt: iso, responseAt: iso, endedAt: iso, closedBy: 'server', error: null },
-    ...{ requestTrailers: [], responseTrailers: [], informations: [], edits: [] },
+    ...{ requestTrailers: [], responseTrailers: [], informations: [] },
+    edits: [{ side: 'request', header: 'Host', original: url.host }],
   });
   expect(exchange?.['requestHeaders']).toContainEqual([
     'Authorization',

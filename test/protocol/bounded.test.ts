@@ -107,7 +107,7 @@ test('bounded lists do as one plain list, whatever is done to them', () => {
           lists.remove(key, value);
           const last = row?.values.lastIndexOf(value) ?? -1;
           if (last >= 0) row?.values.splice(last, 1);
-        } else {
+        } else if (!row?.values.includes(value)) {
           lists.add(key, value);
           if (row === undefined) model.push({ key, values: [value] });
           else {
@@ -173,6 +173,22 @@ test('two hundred thousand values are added and forgotten, under one key and und
   expect(lists.of('one')).toEqual([]);
   expect([COUNT - 1, COUNT - 2].map((value) => lists.of(`${value}`))).toEqual([[COUNT - 1], []]);
 });
+
+test.each([
+  ['first', (n: number) => n],
+  ['last', (n: number, count: number) => count - 1 - n],
+  ['anywhere', (n: number, count: number) => (n * 7919) % count],
+] as const)(
+  'of fifty thousand values under one key each is removed at once, wherever it stands: %s',
+  (_, at) => {
+    const COUNT = 50_000;
+    const lists = new BoundedLists<object>(COUNT);
+    const values = Array.from({ length: COUNT }, (_v, n) => ({ n }));
+    for (const value of values) lists.add('one', value);
+    for (let n = 0; n < COUNT; n += 1) lists.remove('one', values[at(n, COUNT)] as object);
+    expect(lists.of('one')).toEqual([]);
+  },
+);
 
 test('a memoized function computes short texts once, until it holds too many', () => {
   const computed: string[] = [];

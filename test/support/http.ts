@@ -35,6 +35,7 @@ export async function startProxy(upstream: string, options: Partial<HttpOptions>
       events.push(event);
       for (const look of waiting) look();
     },
+    onNotice() {},
     ...options,
   });
   onTestFinished(() => capture.stop());

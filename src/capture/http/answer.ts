@@ -3,7 +3,7 @@
  * edits change anything in it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { contentCoding, EVENTS_TYPE, fieldsOf, mediaType } from '../../protocol/http/headers.ts';
+import { contentCoding, EVENTS_TYPE, fieldsOf, JSON_TYPE, mediaType } from '../../protocol/http/headers.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { now } from '../clock.ts';
 import {
@@ -160,6 +160,9 @@ function withLength({ forwarded, shown, edits }: RelayedHeaders, length: number)
 
 function isMetadata({ request, answer, metadataPaths }: AnswerContext): boolean {
   if (request.method !== 'GET' || answer.statusCode !== 200) return false;
+  // An answer of another type may go on for ever, and nothing of it may wait (RFC 9728, 3.2: metadata are JSON).
+  const type = mediaType(answer.headers['content-type']);
+  if (type !== '' && type !== JSON_TYPE && !type.endsWith('+json')) return false;
   const path = pathOf(request.url ?? '');
   return path.startsWith(WELL_KNOWN_METADATA) || metadataPaths.has(path);
 }

@@ -61,7 +61,8 @@ export function metadataUrl(challenge: string): string | null {
  * The permitted edit to a legacy HTTP+SSE stream: its first event, `endpoint`, names the URL to post to, and clients
  * refuse one at another origin than the stream's (specification 2024-11-05, basic/transports). An absolute URL at
  * the upstream becomes the same one at the proxy. Input: the stream's bytes, cut anywhere. Output: the same bytes,
- * as they come, except that the first event is held until it is whole, which no reader of events can notice.
+ * as they come, except that the first event is held from its first line on until it is whole, which no reader of events
+ * can notice. What stands before it (comments, `id`, `retry`) is not held.
  */
 
 export type BodyEdit = {
@@ -83,88 +84,121 @@ const LF = 0x0a;
 
 const CR = 0x0d;
 
+/** May stand at the very beginning of a stream, and belongs to no line (WHATWG HTML, 9.2.5). */
+const BYTE_ORDER_MARK = '\xef\xbb\xbf';
+
 export function createEndpointEdit(origins: Origins): BodyEdit {
   let held: Buffer = NOTHING;
   let scanned = 0;
+  /** The first event has begun, and stands at the beginning of what is held. */
+  let isEvent = false;
+  /** Nothing has been released: a byte order mark may come. */
+  let isStart = true;
+  /** The line whose beginning was released last is not over. */
+  let isInLine = false;
   let isDone = false;
 
   function feed(bytes: Buffer): EditedBytes {
     if (isDone) return { bytes };
     held = held.length === 0 ? bytes : Buffer.concat([held, bytes]);
-    let released = 0;
-    for (;;) {
-      const end = blockEnd(held, scanned, released);
-      if (end < 0) break;
-      scanned = end;
-      if (isEvent(held.subarray(released, end))) return finish(released, end);
-      released = end;
-    }
-    if (held.length - released > MAX_HELD_BYTES) return end();
-    return release(released);
-  }
-
-  /** The first event stands at `start` up to `end`: it is edited, and nothing after it is looked at. */
-  function finish(start: number, end: number): EditedBytes {
-    isDone = true;
-    const event = held.subarray(start, end);
-    const edited = editEvent(event, origins);
-    const original = held;
-    held = NOTHING;
-    if (edited === null) return { bytes: original };
-    return {
-      bytes: Buffer.concat([original.subarray(0, start), edited, original.subarray(end)]),
-      original,
-    };
-  }
-
-  function release(length: number): EditedBytes {
-    const bytes = held.subarray(0, length);
-    held = held.subarray(length);
+    const before = isEvent ? NOTHING : release();
+    if (!isEvent) return { bytes: before };
+    const end = blockEnd(held, scanned);
     scanned = held.length;
-    return { bytes };
+    if (end >= 0) return finish(before, end);
+    return held.length > MAX_HELD_BYTES ? joined(before, endHeld()) : { bytes: before };
   }
 
-  function end(): EditedBytes {
+  /** Takes what cannot belong to the first event from what is held. */
+  function release(): Buffer {
+    let from = 0;
+    while (from < held.length) {
+      const end = lineEnd(held, from);
+      const isWhole = end < held.length;
+      if (!isInLine) {
+        const text = held.toString('latin1', from, Math.min(end, from + LONGEST_START));
+        const start = isStart && from === 0 ? withoutMark(text) : text;
+        isEvent = EVENT_LINE.test(isWhole ? `${start}:` : start);
+        if (isEvent || (!isWhole && mayBecomeEvent(start))) break;
+      }
+      isInLine = !isWhole;
+      from = isWhole ? end + 1 : end;
+    }
+    const bytes = held.subarray(0, from);
+    held = held.subarray(from);
+    if (from > 0) isStart = false;
+    return bytes;
+  }
+
+  /** The first event ends at `end`: it is edited, and nothing after it is looked at. */
+  function finish(before: Buffer, end: number): EditedBytes {
+    const event = held.subarray(0, end);
+    const edited = editEvent(event, isStart, origins);
+    const rest = held.subarray(end);
+    const original = endHeld();
+    if (edited === null) return joined(before, original);
+    return { bytes: Buffer.concat([before, edited, rest]), original: Buffer.concat([before, original]) };
+  }
+
+  function endHeld(): Buffer {
     isDone = true;
     const bytes = held;
     held = NOTHING;
-    return { bytes };
+    return bytes;
   }
 
-  return { feed, end };
+  return { feed, end: () => ({ bytes: endHeld() }) };
+}
+
+function joined(a: Buffer, b: Buffer): EditedBytes {
+  return { bytes: a.length === 0 ? b : Buffer.concat([a, b]) };
+}
+
+/** Comments, `id` and `retry` alone make no event. */
+const EVENT_LINE = /^(?:event|data):/;
+
+/** A byte order mark, the longer field name, and its colon. */
+const LONGEST_START = BYTE_ORDER_MARK.length + 'event:'.length;
+
+function mayBecomeEvent(start: string): boolean {
+  return (
+    EVENT_LINE.test(start) || ['event:', 'data:', `${BYTE_ORDER_MARK}e`].some((one) => one.startsWith(start))
+  );
+}
+
+function withoutMark(text: string): string {
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(BYTE_ORDER_MARK.length) : text;
+}
+
+/** Position of the next LF or CR at or after `from`, or the length. */
+function lineEnd(bytes: Buffer, from: number): number {
+  let at = from;
+  while (at < bytes.length && bytes[at] !== LF && bytes[at] !== CR) at += 1;
+  return at;
 }
 
 /** Position after the first empty line at or after `from`, or -1. A line ends with LF, CR LF or CR. */
-function blockEnd(bytes: Buffer, from: number, blockStart: number): number {
+function blockEnd(bytes: Buffer, from: number): number {
   for (let i = from; i < bytes.length; i += 1) {
     const byte = bytes[i];
     if (byte !== LF && byte !== CR) continue;
-    const before = i === blockStart ? LF : bytes[i - 1];
+    const before = bytes[i - 1];
     if (byte === LF && before === CR) continue;
     if (before === LF || before === CR) return byte === CR && bytes[i + 1] === LF ? i + 2 : i + 1;
   }
   return -1;
 }
 
-/** Comments, `id` and `retry` alone make no event. */
-function isEvent(block: Buffer): boolean {
-  return /^(?:\xef\xbb\xbf)?(?:event|data)(?::|$)/m.test(linesOf(block));
-}
-
-/** The event with its URL replaced, or null if it has none to replace. */
-function editEvent(event: Buffer, origins: Origins): Buffer | null {
-  if (!/^event: ?endpoint$/m.test(linesOf(event))) return null;
+/** The event with its URL replaced, or null if it has none to replace. `isStart`: nothing of the stream was before it. */
+function editEvent(event: Buffer, isStart: boolean, origins: Origins): Buffer | null {
   const text = event.toString('latin1');
-  const edited = text.replace(
+  const body = isStart ? withoutMark(text) : text;
+  if (!/^event: ?endpoint$/m.test(body.replaceAll('\r', '\n'))) return null;
+  const edited = body.replace(
     /(^|[\r\n])(data: ?)([^\r\n]*)/,
     (_whole, before: string, field: string, url: string) => before + field + replaceOrigin(url, origins),
   );
-  return edited === text ? null : Buffer.from(edited, 'latin1');
-}
-
-/** Latin-1 keeps every byte; what the fields mean is ASCII. */
-function linesOf(block: Buffer): string {
-  return block.toString('latin1').replaceAll('\r', '\n');
+  return edited === body ? null : Buffer.from(text.slice(0, text.length - body.length) + edited, 'latin1');
 }
 
 /**

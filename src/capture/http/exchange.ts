@@ -31,6 +31,8 @@ export type ProxyContext = {
   doubtful: WeakSet<Socket>;
   /** The proxy breaks off what is open. */
   isCut: boolean;
+  /** The server seems to have refused this `Host`. */
+  hintAtHost: (sent: string) => void;
   /** May return what to wait for before more of the body is read. */
   show: (event: HttpEvent) => Promise<void> | undefined;
 };
@@ -45,6 +47,7 @@ export class ProxyExchange implements UpstreamListener {
   #isReached = false;
   #isRequestOver = false;
   #isRefused = false;
+  #hasClientEnded = false;
   #serverError: string | null = null;
 
   constructor(
@@ -94,6 +97,7 @@ export class ProxyExchange implements UpstreamListener {
       socket.destroy();
       this.#refuse(unforwardable(this.#context.upstream.origin, 'it switched protocols (101)'));
     });
+    this.#passHalfCloseOn(proxied);
     if (!hasBody(request)) return;
     // Before the pipe that httpxy is about to lay, which ends `proxied` at the same event.
     request.once('end', () => {
@@ -105,6 +109,21 @@ export class ProxyExchange implements UpstreamListener {
     setImmediate(() => proxied.flushHeaders());
   }
 
+  /**
+   * A client that has sent its request may close its side. Whether it still wants the answer is for the server to judge, so
+   * the server sees the same. Only as long as the connection to it is this exchange's own.
+   */
+  #passHalfCloseOn(proxied: ClientRequest): void {
+    const { socket } = this.#request;
+    const onEnd = () => {
+      this.#hasClientEnded = true;
+      if (this.#answer?.complete !== true) proxied.socket?.end();
+    };
+    if (socket.readableEnded) onEnd();
+    else socket.once('end', onEnd);
+    this.#response.once('close', () => socket.off('end', onEnd));
+  }
+
   onAnswer(answer: IncomingMessage): void {
     const { upstream, hasEdits, metadataPaths, show, scheme } = this.#context;
     const problem = findAnswerProblem(answer);
@@ -114,6 +133,7 @@ export class ProxyExchange implements UpstreamListener {
       return;
     }
     this.#answer = answer;
+    if (answer.statusCode === 403) this.#lookForHosts(answer);
     const request = this.#request;
     const proxy = `${scheme}://${request.headers.host}`;
     const origins: Origins | null =
@@ -126,6 +146,14 @@ export class ProxyExchange implements UpstreamListener {
       origins,
       metadataPaths,
       show,
+    });
+  }
+
+  #lookForHosts(answer: IncomingMessage): void {
+    const { upstream, hasEdits, hintAtHost } = this.#context;
+    const sent = hasEdits ? upstream.host : (this.#request.headers.host ?? upstream.host);
+    answer.once('data', (bytes: Buffer) => {
+      if (SPEAKS_OF_HOSTS.test(bytes.toString('latin1', 0, LOOKED_AT_BYTES))) hintAtHost(sent);
     });
   }
 
@@ -145,10 +173,10 @@ export class ProxyExchange implements UpstreamListener {
   #relayRequestHeaders(): RelayedHeaders {
     const { upstream, hasEdits } = this.#context;
     const request = this.#request;
-    const isHostEdited = hasEdits && upstream.isElsewhere;
+    // The proxy is never where the server is: its port is another, and servers may compare all of `Host` (DNS rebinding).
     const relayed = relayHeaders(
       request.rawHeaders,
-      (name, value) => (isHostEdited && name === 'host' ? upstream.host : value),
+      (name, value) => (hasEdits && name === 'host' ? upstream.host : value),
       'as-it-stands',
     );
     const { forwarded } = relayed;
@@ -243,7 +271,8 @@ export class ProxyExchange implements UpstreamListener {
     if (this.#context.isCut) return { closedBy: 'proxy', error: 'tapedeck stopped' };
     if (this.#isRefused) return { closedBy: 'proxy', error: this.#serverError };
     if (this.#response.writableFinished) return { closedBy: 'server', error: null };
-    if (this.#serverError !== null) return { closedBy: 'server', error: this.#serverError };
+    if (this.#serverError !== null && !this.#hasClientEnded)
+      return { closedBy: 'server', error: this.#serverError };
     return { closedBy: 'client', error: 'the client closed the connection' };
   }
 
@@ -263,6 +292,11 @@ function closeWith(socket: Socket, response: ServerResponse): void {
     if (response.socket === null && !response.closed) response.emit('close');
   });
 }
+
+/** As in `Invalid Host`, and `Access is only allowed at localhost:3000`. */
+const SPEAKS_OF_HOSTS = /\bhosts?\b|\ballowed at\b|\blocalhost\b|\b127\.0\.0\.1\b/i;
+
+const LOOKED_AT_BYTES = 2048;
 
 function hasBody(request: IncomingMessage): boolean {
   return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > 0;

@@ -13,6 +13,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createAccessCheck, type Listen, ownUrl, startListening } from '../../net/listen.ts';
+import { escapeText } from '../../protocol/text.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { type ProxyContext, ProxyExchange } from './exchange.ts';
 import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
@@ -35,6 +36,8 @@ export type HttpOptions = {
    * no more of that body is read until it settles.
    */
   onEvent: (event: HttpEvent) => Promise<void> | undefined;
+  /** Called with what the proxy's user should know, in words that are safe to print. */
+  onNotice: (text: string) => void;
 };
 
 export type HttpCapture = {
@@ -96,17 +99,30 @@ function createServer({ tls }: HttpOptions): Server {
   };
   const server = tls === null ? createHttpServer(options) : createHttpsServer({ ...options, ...tls });
   server.maxHeadersCount = 0;
+  // A client that has said all may still want its answer. Missing in Node's types.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   return server;
 }
 
 /** Opens HTTP exchanges, and counts those that are open. */
 function createRelay(options: HttpOptions) {
-  const { upstream: url, listen, tls, isInsecure, hasEdits, allowHosts, allowOrigins, onEvent } = options;
-  const upstream = createUpstream(url, listen.host, isInsecure);
+  const {
+    upstream: url,
+    listen,
+    tls,
+    isInsecure,
+    hasEdits,
+    allowHosts,
+    allowOrigins,
+    onEvent,
+    onNotice,
+  } = options;
+  const upstream = createUpstream(url, isInsecure);
   // Numbers, not a Set: V8's garbage collector is slow with a Set of short-lived objects.
   let count = 0;
   let open = 0;
   let failed = 0;
+  let hasHinted = false;
   let onLeft = () => {};
 
   const context: ProxyContext = {
@@ -117,6 +133,10 @@ function createRelay(options: HttpOptions) {
     metadataPaths: new Set(),
     doubtful: new WeakSet(),
     isCut: false,
+    hintAtHost(sent) {
+      if (!hasHinted) onNotice(hostHint(sent, hasEdits));
+      hasHinted = true;
+    },
     show(event) {
       try {
         return onEvent(event);
@@ -152,6 +172,13 @@ function createRelay(options: HttpOptions) {
     openHttpExchanges: () => open,
     failedEvents: () => failed,
   };
+}
+
+function hostHint(sent: string, hasEdits: boolean): string {
+  const what = hasEdits
+    ? 'put the address by which the server knows itself into the URL after `record`'
+    : 'leave out `--no-edit`, and it gets its own';
+  return `the server answered 403 and speaks of hosts: it may refuse the Host header ${escapeText(sent)} that it got. Allow that host in the server’s settings, or ${what}`;
 }
 
 function pathOf({ pathname, search, hash }: URL): string {

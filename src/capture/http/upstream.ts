@@ -7,15 +7,13 @@ import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type Serv
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import { createProxyServer, type ProxyServerOptions } from 'http-proxy';
-import { isLoopback, withoutBrackets } from '../../protocol/http/origin.ts';
+import { withoutBrackets } from '../../protocol/http/origin.ts';
 
 export type Upstream = {
   origin: string;
   /** The value of a `Host` header for it. */
   host: string;
   isTls: boolean;
-  /** Whether it is reached by another host name than the proxy, so that it may refuse the client's `Host`. */
-  isElsewhere: boolean;
   forward(
     request: IncomingMessage,
     response: ServerResponse,
@@ -50,7 +48,7 @@ export const MAX_HEADER_BYTES = 1024 * 1024;
 /** Common servers close an idle connection after 5 seconds; the end that closes first never loses a request to that. */
 const IDLE_CONNECTION_MS = 4000;
 
-export function createUpstream(url: URL, listenHost: string, isInsecure: boolean): Upstream {
+export function createUpstream(url: URL, isInsecure: boolean): Upstream {
   const isTls = url.protocol === 'https:';
   const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
   limitIdleTime(agent);
@@ -70,7 +68,6 @@ export function createUpstream(url: URL, listenHost: string, isInsecure: boolean
     origin: url.origin,
     host: url.host,
     isTls,
-    isElsewhere: !isLoopback(hostname) && hostname !== withoutBrackets(listenHost),
     forward: (request, response, as, listener) =>
       (as.isAlone ? alone : kept)(request, response, as, listener),
     close: () => agent.destroy(),

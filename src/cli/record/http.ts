@@ -41,13 +41,15 @@ async function startHttpRecording(
   let recorder: HttpRecorder | undefined = isStrict ? open() : undefined;
   const close = () => recorder?.close({ at: now(), reason: 'stopped', ...NOTHING });
   if (recorder !== undefined && !(await recorder.opened)) return null;
-  const capture = await captureHttp({ ...http, onEvent: (event) => recorder?.append(event) }).catch(
-    async (error) => {
-      // Its thread would keep this process alive.
-      await close();
-      throw error;
-    },
-  );
+  const capture = await captureHttp({
+    ...http,
+    onEvent: (event) => recorder?.append(event),
+    onNotice: (text) => say(io, text),
+  }).catch(async (error) => {
+    // Its thread would keep this process alive.
+    await close();
+    throw error;
+  });
   // In the same turn, so that nothing has passed yet.
   recorder ??= open();
   return {

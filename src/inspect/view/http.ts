@@ -36,9 +36,9 @@ export function* httpExchangeBlock(
   const paint = painterOf(colors, httpExchange);
   yield `${margin(style, session, httpExchange.at, ' ')}${colors.dim(`${tag}${call}`)}  ${paint(status)}`;
   for (const { side, header, original } of httpExchange.edits) {
-    // Towards a server on another host every request has this one.
+    // Nearly every request has this one.
     const isUsual = side === 'request' && header.toLowerCase() === 'host';
-    if (!isUsual || headers !== 'none') yield noteLine(`edited: ${header}, was ${original}`, style);
+    if (!isUsual || headers === 'all') yield noteLine(`edited: ${header}, was ${original}`, style);
   }
   if (headers === 'none') return;
   for (const line of headerTexts(httpExchange, headers === 'all')) yield* dimBlock(line, style, payloadLines);

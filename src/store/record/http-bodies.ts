@@ -140,7 +140,8 @@ export function createEventCollector(options: {
   });
 
   function feed(bytes: Buffer, at: number, original?: Uint8Array): void {
-    if (original !== undefined) originals = blocksOf(Buffer.from(original), maxBytes);
+    // Lines of the block that came before the edit are held, and were the same.
+    if (original !== undefined) originals = blocksOf(Buffer.concat([...splitter.held(), original]), maxBytes);
     splitter.feed(bytes, at);
     originals = [];
   }
@@ -175,7 +176,7 @@ export function createEventCollector(options: {
   };
 }
 
-/** An edit is made at the beginning of a block, and in a piece that holds whole blocks. */
+/** An edit is made in a piece that ends its block. */
 function blocksOf(bytes: Buffer, maxBytes: number): SseBlock[] {
   const blocks: SseBlock[] = [];
   const onBlock = (block: SseBlock) => void blocks.push(block);

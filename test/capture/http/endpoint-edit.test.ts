@@ -48,6 +48,19 @@ test.for([
     'data:https://api.example/m\nevent:endpoint\n\n',
     'data:http://127.0.0.1:8808/m\nevent:endpoint\n\n',
   ],
+  ['a byte order mark', `\xef\xbb\xbf${ENDPOINT}`, `\xef\xbb\xbf${EDITED}`],
+  [
+    'a byte order mark and data first',
+    '\xef\xbb\xbfdata:https://api.example/m\nevent:endpoint\n\n',
+    '\xef\xbb\xbfdata:http://127.0.0.1:8808/m\nevent:endpoint\n\n',
+  ],
+  ['a byte order mark, then a comment', `\xef\xbb\xbf: hi\n\n${ENDPOINT}`, `\xef\xbb\xbf: hi\n\n${EDITED}`],
+  [
+    'lines of the same block before',
+    `: hi\r\nid: 1\r\nretry: 5\r\n${ENDPOINT}`,
+    `: hi\r\nid: 1\r\nretry: 5\r\n${EDITED}`,
+  ],
+  ['names that begin alike', `eventful: 1\ndat: 2\n\n${ENDPOINT}`, `eventful: 1\ndat: 2\n\n${EDITED}`],
   ['two endpoints', ENDPOINT + ENDPOINT, EDITED + ENDPOINT],
 ] as const)('the endpoint is edited wherever the stream is cut: %s', ([, text, expected]) => {
   cutEveryWay(text, expected);
@@ -65,6 +78,26 @@ test.for([
   '\xff\xfe\x00',
 ])('any other stream stays as it is: %j', (text) => {
   cutEveryWay(text, text);
+});
+
+test.for([
+  ': keep-alive\n',
+  ': keep-alive\r\n: and again\r\n',
+  ': not even a whole line',
+  'id: 1\nretry: 3000\n: hi\n',
+  '\n\n',
+  '\xef\xbb\xbf: hi\n',
+])('what is no part of an event is not held, though its block is not over: %j', (text) => {
+  const edit = createEndpointEdit(origins);
+  expect(edit.feed(Buffer.from(text, 'latin1')).bytes.toString('latin1')).toBe(text);
+  expect(edit.feed(Buffer.from('\nevent: endpoint\n')).bytes.toString()).toBe('\n');
+  expect(edit.feed(Buffer.from('data: https://api.example/m\n\n')).bytes.toString()).toBe(
+    'event: endpoint\ndata: http://127.0.0.1:8808/m\n\n',
+  );
+});
+
+test('a byte order mark elsewhere than at the beginning is part of a name, and that line no event', () => {
+  cutEveryWay(`: hi\n\n\xef\xbb\xbf${ENDPOINT}`, `: hi\n\n\xef\xbb\xbf${ENDPOINT}`);
 });
 
 test('after the first event everything goes on as it comes', () => {

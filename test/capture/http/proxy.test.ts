@@ -61,7 +61,7 @@ test('names, case, order and duplicates of headers stay, both ways', async () =>
     'a-A',
     '2',
     'HOST',
-    'localhost:1',
+    new URL(upstream.url).host,
     'B-B',
     '3',
     'Cookie',
