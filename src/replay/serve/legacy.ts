@@ -44,6 +44,8 @@ type Session = {
 /** A legacy JSON-RPC error has the HTTP status 200. */
 const OK = 200;
 
+const NOT_ALLOWED = 405;
+
 const CONFLICT = 409;
 
 export const LEGACY_VERSIONS: ReadonlySet<string> = new Set([
@@ -132,7 +134,10 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
   }
 
   function streamingSession(request: IncomingMessage): Session | HttpRefusal {
-    if (profile.refusesStreams) return methodNotAllowed(hasSessions ? 'POST, DELETE' : 'POST');
+    const { streamRefusal: status } = profile;
+    if (status === NOT_ALLOWED) return methodNotAllowed(hasSessions ? 'POST, DELETE' : 'POST');
+    if (status !== null)
+      return { status, code: REFUSED, message: 'the recorded server refused every stream' };
     return acceptedForms(request.headers).events ? findSession(request) : NO_STREAM_ACCEPTED;
   }
 

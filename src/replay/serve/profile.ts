@@ -15,8 +15,8 @@ export type HttpProfile = {
   servesModern: boolean;
   /** Whether it hands out session ids. */
   hasSessions: boolean;
-  /** Its server answered GET with 405. */
-  refusesStreams: boolean;
+  /** The status with which its server refused every stream that was asked for; null where it gave one, or nobody asked. */
+  streamRefusal: number | null;
   /** HTTP exchanges that opened the stream of unasked messages, accepted a message without an answer, ended a session. */
   stream: HttpHead | undefined;
   accepted: HttpHead | undefined;
@@ -36,6 +36,8 @@ const OK = 200;
 
 const ACCEPTED = 202;
 
+const FIRST_ERROR = 400;
+
 const NOT_ALLOWED = 405;
 
 export function readHttpProfile(recording: Recording): HttpProfile {
@@ -44,6 +46,7 @@ export function readHttpProfile(recording: Recording): HttpProfile {
   const rows = firstExchanges(recording);
   const gets = rows.filter(({ method, path }) => method === 'GET' && !path.includes('/.well-known/'));
   const stream = gets.find((row) => cameAsStream(row));
+  const hasSessions = basis === 'session-header' || transport === 'stdio';
   const firstPost = firstPostOf(recording);
   const path = isSse ? stream?.path : firstPost?.path;
   return {
@@ -51,13 +54,22 @@ export function readHttpProfile(recording: Recording): HttpProfile {
     isSse,
     servesLegacy: era !== 'modern',
     servesModern: era === 'modern' || era === 'dual',
-    hasSessions: basis === 'session-header' || transport === 'stdio',
-    refusesStreams: stream === undefined && gets.some(({ status }) => status === NOT_ALLOWED),
+    hasSessions,
+    streamRefusal: stream === undefined ? refusalIn(gets, hasSessions) : null,
     stream,
     accepted: rows.find(({ method, status }) => method === 'POST' && status === ACCEPTED),
     deleted: rows.find(({ method, status }) => method === 'DELETE' && status === OK),
     postTarget: firstPost?.path ?? DEFAULT_POST_TARGET,
   };
+}
+
+/** Other refusals than 405 may be about the session, which the mock judges by itself where there are some. */
+function refusalIn(gets: readonly HttpHead[], hasSessions: boolean): number | null {
+  if (gets.some(({ status }) => status === NOT_ALLOWED)) return NOT_ALLOWED;
+  if (hasSessions) return null;
+  const asked = gets.filter((row) => fieldOf(row.requestHeaders(), 'accept')?.includes(EVENTS_TYPE));
+  const isRefused = ({ status }: HttpHead) => status !== null && status >= FIRST_ERROR;
+  return asked.length > 0 && asked.every(isRefused) ? (asked[0]?.status ?? null) : null;
 }
 
 export function cameAsStream(row: HttpHead | undefined): boolean {
