@@ -61,6 +61,8 @@ type Play = {
   steps: readonly Step[];
   next: number;
   isOver: boolean;
+  /** The client was told how far it has come. */
+  hasToldProgress: boolean;
   /** Prevents its next step. */
   cancel: () => void;
 };
@@ -82,7 +84,10 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
     const steps = isRepeat ? repeatedSteps(request.message.canonical, all) : all;
     const recordedToken = once(() => tokenOf(load(script.placeOf(call))));
     const cancel = nothing;
-    const begun = { request, call, isRepeat, recordedToken, steps, next: 0, isOver: false, cancel };
+    const begun: Play = {
+      ...{ request, call, isRepeat, recordedToken, steps, cancel },
+      ...{ next: 0, isOver: false, hasToldProgress: false },
+    };
     plays.set(request.message.id.key, begun);
     open.add(begun);
     advance(begun);
@@ -95,12 +100,14 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
     if (step === undefined || play.isOver || questions.isOpen(step.waitsFor, play)) return;
     const before = play.steps[play.next - 1];
     const order = before === undefined ? 'first' : 'next';
-    const cancel = schedule(step.after - (before?.after ?? 0), order, () => {
+    const pauseMs = play.hasToldProgress && step.isAnswer ? play.request.asker.pauseMs : 0;
+    const act = () => {
       if (play.isOver || play.steps[play.next] !== step || questions.isOpen(step.waitsFor, play)) return;
       play.next += 1;
       tryPerform(play, step);
       advance(play);
-    });
+    };
+    const cancel = schedule(step.after - (before?.after ?? 0), order, act, pauseMs);
     // What was done at once may have set the one of a later step.
     if (cancel !== null) play.cancel = cancel;
   }
@@ -124,7 +131,9 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
     else if (step.kind === 'request') askBack(play, step, recorded);
     else {
       const live = notificationFor(play, recorded);
-      if (live !== null) play.request.tell(live, step);
+      if (live === null) return;
+      play.hasToldProgress ||= isProgress(recorded);
+      play.request.tell(live, step);
     }
   }
 

@@ -13,6 +13,11 @@ export type Send = (json: Buffer, step: Step | null, isAnswer: boolean) => void;
 /** The part of a transport that brought a request: takes what is sent for it. */
 export type Asker = {
   send: Send;
+  /**
+   * How many milliseconds an answer waits after progress. Clients that read both as one piece of input may take the answer
+   * first, and drop the progress. Missing where they never come as one.
+   */
+  pauseMs?: number;
   /** The client has taken a request back: it gets no answer. */
   withdraw?: () => void;
 };

@@ -9,9 +9,15 @@ export type Speed = 'fast' | number;
 export type Timetable = {
   /**
    * Does something so many microseconds of recorded time later. `order`: the first or a later message for a request, or one
-   * that belongs to none. Returns what prevents it; null where it is done already.
+   * that belongs to none. `leastMs`: not sooner than so long from now, at any speed. Returns what prevents it; null where it
+   * is done already.
    */
-  schedule(micros: number, order: 'first' | 'next' | 'unasked', action: () => void): (() => void) | null;
+  schedule(
+    micros: number,
+    order: 'first' | 'next' | 'unasked',
+    action: () => void,
+    leastMs?: number,
+  ): (() => void) | null;
   /**
    * Settles when everything due has been done. At recorded speed, what belongs to no request is not waited for: servers
    * go when their client does.
@@ -37,7 +43,7 @@ export function createTimetable(speed: Speed): Timetable {
   let isEnded = false;
 
   return {
-    schedule(micros, order, action) {
+    schedule(micros, order, action, leastMs = 0) {
       if (order === 'first' && (speed === 'fast' || micros <= 0)) {
         action();
         return null;
@@ -49,7 +55,7 @@ export function createTimetable(speed: Speed): Timetable {
         if (!isEnded) act();
         if (pending === 0) onIdle();
       };
-      const stop = after(micros, speed, () => settle(action));
+      const stop = after(delayOf(micros, speed, leastMs), () => settle(action));
       const cancel = () => {
         stop();
         settle(() => {});
@@ -70,12 +76,18 @@ export function createTimetable(speed: Speed): Timetable {
   };
 }
 
+/** Null for none but a turn. */
+function delayOf(micros: number, speed: Speed, leastMs: number): number | null {
+  if (speed === 'fast') return leastMs > 0 ? leastMs : null;
+  return Math.max(leastMs, Math.min(micros / 1000 / speed, MAX_TIMEOUT_MS));
+}
+
 /** Returns what prevents it. */
-function after(micros: number, speed: Speed, action: () => void): () => void {
-  if (speed === 'fast') {
+function after(ms: number | null, action: () => void): () => void {
+  if (ms === null) {
     const immediate = setImmediate(action);
     return () => clearImmediate(immediate);
   }
-  const timer = setTimeout(action, Math.min(micros / 1000 / speed, MAX_TIMEOUT_MS));
+  const timer = setTimeout(action, ms);
   return () => clearTimeout(timer);
 }

@@ -166,7 +166,7 @@ const BODILESS = new Set([204, 205, 304]);
 /** Up to here a body is copied to go out together with its head, which costs less than to write both. */
 const MAX_TOGETHER_BYTES = 64 * 1024;
 
-class HttpReply implements Required<Asker> {
+class HttpReply implements Required<Omit<Asker, 'pauseMs'>> {
   readonly #options: HttpReplyOptions;
   readonly #planned: Step[] = [];
   /** The HTTP exchanges that the recorded requests came on. */

@@ -25,6 +25,13 @@ const MAX_LINE_BYTES = 256 * 1024 * 1024;
 
 const UNREADABLE = new Set<InvalidMessage['reason']>(['not-json', 'truncated']);
 
+/**
+ * A client in another process comes to its turn in this time, mostly. Measured with the official client and 30 calls with
+ * three steps of progress each, on two cores with six times as much work: without a pause 22 calls lose some, with 1 ms two
+ * to four, with this none or one.
+ */
+const PAUSE_MS = 5;
+
 /** Answers to one piece of input are written together, up to about so many bytes. */
 const MOST_TOGETHER_BYTES = 64 * 1024;
 
@@ -38,7 +45,7 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
     waitingBytes += line.length + 1;
     if (!isFeeding || waitingBytes >= MOST_TOGETHER_BYTES) flush();
   };
-  const alone: Asker = { send };
+  const alone: Asker = { send, pauseMs: PAUSE_MS };
   const client = mock.createClient(send);
   const splitter = createLineSplitter({
     channel: 'stdin',
@@ -58,7 +65,10 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
       receiveAll(frame, messages, alone);
     } else if (messages.some(({ details }) => details.isModern)) {
       refuse(frame, 'has a batch, which its revision does not know', INVALID_REQUEST, 'null', alone);
-    } else receiveAll(frame, messages, createBatch(send, messages.filter(wantsAnswer).length));
+    } else {
+      const batch = createBatch(send, messages.filter(wantsAnswer).length);
+      receiveAll(frame, messages, { ...batch, pauseMs: PAUSE_MS });
+    }
   }
 
   function receiveAll(frame: Frame, messages: readonly Message[], asker: Asker): void {
