@@ -23,7 +23,7 @@ const UNIT = [
   'test/store/keep/{pace,retention,scrub,search-index}.test.ts',
   'test/store/read/*.test.ts',
   'test/store/record/{batch,decode,http-bodies,http-frames,http-items,http-stream,ingest,soak}.test.ts',
-  'test/store/write/removal.test.ts',
+  'test/store/write/{removal,take-in}.test.ts',
 ];
 
 /**

@@ -2,6 +2,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { TapedeckError } from '../errors.ts';
+import { escapeText } from '../protocol/text.ts';
 import type { CatchUpNotices } from '../store/keep/catch-up.ts';
 import { type Io, ignoreErrors, pathOf, say } from './io.ts';
 
@@ -48,6 +49,16 @@ export function sayFinished(io: Io, sessions: readonly string[]): void {
 /** What is said when a store is opened for reading. Long work shows itself, to people only. */
 export function notices(io: Io): CatchUpNotices {
   return {
+    onTakingIn(file) {
+      if (io.stderr.isTTY) say(io, escapeText(`taking in what a recorder left in ${file} …`));
+    },
+    onWaiting(spools) {
+      const whose = spools === 1 ? 'a recorder' : `${spools} recorders`;
+      say(io, `what ${whose} could not store yet is not shown; it comes in once the store is free`);
+    },
+    onDamaged(file, why) {
+      say(io, escapeText(`${file}, which a recorder left, cannot be taken in and stays there: ${why}`));
+    },
     onIndexing({ id, frames }) {
       if (io.stderr.isTTY) say(io, `indexing ${frames} frames of session ${id} …`);
     },

@@ -2,7 +2,7 @@
 
 import { openForReading, openStore, type Store } from '../store/file/open.ts';
 import { troubleOf } from '../store/file/trouble.ts';
-import { openIndexed } from '../store/keep/catch-up.ts';
+import { openIndexed, takeInSpools } from '../store/keep/catch-up.ts';
 import { openSideFile, type SideFile } from '../store/keep/side-file.ts';
 import { type Io, say, storeOf } from './io.ts';
 import { notices } from './output.ts';
@@ -28,6 +28,7 @@ export async function withWritableStore(
   change: (store: Store) => void | Promise<void>,
 ): Promise<void> {
   const path = storeOf(io, db);
+  takeInSpools(path, notices(io));
   openForReading(path).close();
   const store = openStore(path, { isPatient: true });
   try {

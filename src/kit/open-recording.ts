@@ -15,6 +15,7 @@ import type { Recording } from '../replay/recording/recording.ts';
 import { openPlayback, type Playback } from '../sources/playback.ts';
 import { isTextRecording, openRecordingSource } from '../sources/source.ts';
 import { replaceFile } from '../store/file/replace-file.ts';
+import { NO_NOTICES } from '../store/keep/catch-up.ts';
 import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrder } from './assertions.ts';
 import { type CallSheet, createCallSheet } from './call-sheet.ts';
 import type { Deck, DeckOptions, FileUrl, RecordedCall } from './deck.ts';
@@ -48,7 +49,7 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
 async function openPlayed(settings: Settings): Promise<Playback> {
   const { recording, db, mode, upstream, keepsFailures, redaction } = settings;
   const { signal } = new AbortController();
-  const reading = { signal, onFrame() {}, notices: { onIndexing() {}, onUnredacted() {} } };
+  const reading = { signal, onFrame() {}, notices: NO_NOTICES };
   try {
     const asksServer = mode !== 'none' && upstream !== null;
     if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createConversation } from '../../src/protocol/message/conversation.ts';
 import { openStore, type Store } from '../../src/store/file/open.ts';
-import { openIndexed } from '../../src/store/keep/catch-up.ts';
+import { NO_NOTICES, openIndexed } from '../../src/store/keep/catch-up.ts';
 import { eachFrame } from '../../src/store/read/frames.ts';
 import { findSession } from '../../src/store/read/sessions.ts';
 import { reindexSession } from '../../src/store/write/index.ts';
@@ -128,6 +128,7 @@ test('an index that a recorder left behind is completed when the store is read',
   store.close();
   const told: string[] = [];
   const again = openIndexed(db, {
+    ...NO_NOTICES,
     onIndexing: ({ name }) => void told.push(name ?? ''),
     onUnredacted: ({ id }) => void told.push(id),
   });

@@ -9,7 +9,7 @@ import type { Speed } from '../../src/replay/play/timetable.ts';
 import { joinRecordings } from '../../src/replay/recording/joined.ts';
 import { type Recording, readRecording } from '../../src/replay/recording/recording.ts';
 import { createHttpMock, type HttpMock } from '../../src/replay/serve/http.ts';
-import { openIndexed } from '../../src/store/keep/catch-up.ts';
+import { NO_NOTICES, openIndexed } from '../../src/store/keep/catch-up.ts';
 import { findSession } from '../../src/store/read/sessions.ts';
 
 export type OpenMock = { recording: Recording; mock: Mock; misses: ReplayRefusal[]; notices: Notice[] };
@@ -19,7 +19,7 @@ export function openMock(
   { sessions = ['latest'] as readonly string[], speed = 'fast' as Speed, repeat = 'error' as Repeat } = {},
 ): OpenMock {
   // As the command does it: a recorder in haste leaves some of its index to the next reader.
-  const store = openIndexed(db, { onIndexing() {}, onUnredacted() {} });
+  const store = openIndexed(db, NO_NOTICES);
   const recording = joinRecordings(sessions.map((name) => readRecording(store, findSession(store, name))));
   const misses: ReplayRefusal[] = [];
   const matching = createMatching(recording, { repeat, ignore: [], ignoreTool: [] });

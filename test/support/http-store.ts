@@ -54,7 +54,7 @@ export function startRecording({
     },
     (text) => void notices.push(text),
   );
-  intake.open(store, null);
+  intake.open(store);
   const batcher = createBatcher((batch) => eachItem(batch, intake.framer.feed));
 
   function save(withHeld = false): void {

@@ -4,7 +4,7 @@ import { TapedeckError } from '../../errors.ts';
 import { departureLine, prunedLine, pruneTable } from '../../inspect/view/prune.ts';
 import { formatCount, formatSize, terminalStyle } from '../../inspect/view/text.ts';
 import { openForReading, openStore, type Store } from '../../store/file/open.ts';
-import { openIndexed } from '../../store/keep/catch-up.ts';
+import { openIndexed, takeInSpools } from '../../store/keep/catch-up.ts';
 import { type Pruned, planPrune, prune, type Selection } from '../../store/keep/prune.ts';
 import { candidates, isOpen, type Plan } from '../../store/keep/retention.ts';
 import { bytesOnDisk } from '../../store/keep/scrub.ts';
@@ -69,6 +69,7 @@ export const pruneCommand: Command<Options> = {
     const path = storeOf(io, argv.db);
     // This command does not create a store. Frames that are not indexed yet may hold errors, or match a filter.
     const needsIndex = argv['keep-errors'] || argv.filter !== undefined || argv.keep !== undefined;
+    takeInSpools(path, notices(io));
     (needsIndex ? openIndexed(path, notices(io)) : openForReading(path)).close();
     const isDry = argv['dry-run'];
     const store = isDry ? openForReading(path) : openStore(path, { isPatient: true });

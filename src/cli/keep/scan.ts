@@ -9,9 +9,11 @@ import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts
 import { SHAPE_RULES } from '../../protocol/redact/shapes.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { openForReading } from '../../store/file/open.ts';
+import { takeInSpools } from '../../store/keep/catch-up.ts';
 import { eachSession, findSession } from '../../store/read/sessions.ts';
 import { type Command, type Io, ignoreErrors, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
+import { notices } from '../output.ts';
 import { REDACTION_OPTIONS } from '../redaction-options.ts';
 
 type Options = {
@@ -66,8 +68,9 @@ export const scanCommand: Command<Options> = {
       io.stdout.write(json ? `${JSON.stringify(dataOf(finding))}\n` : `${textOf(finding)}\n`);
     };
     for (const file of files) await scanFile(io, file, redactor, show);
-    const searched =
-      what.length === 0 || sessions.length > 0 ? scanStore(storeOf(io, db), sessions, redactor, show) : 0;
+    const isStoreAsked = what.length === 0 || sessions.length > 0;
+    if (isStoreAsked) takeInSpools(storeOf(io, db), notices(io));
+    const searched = isStoreAsked ? scanStore(storeOf(io, db), sessions, redactor, show) : 0;
     sayResult(io, count, searched, files.length);
     io.exitCode = count > 0 ? FOUND : 0;
   },

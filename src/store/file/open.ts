@@ -1,6 +1,6 @@
 /** Opening a store: rights, pragmas, migrations. One store is written by many processes at once. */
 
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
@@ -22,11 +22,17 @@ const CACHE_KIB = 4096;
 
 const BUSY_TIMEOUT_MS = 2000;
 
+/** Of a spool that another process has, nothing is waited for: it keeps it. */
+const SPOOL_TIMEOUT_MS = 0;
+
 /** Who waits for the store has no place in a queue, but tries again and again: beside busy recorders that may take a while. */
 const PATIENT_TIMEOUT_MS = 60_000;
 
 /** The WAL is carried over into the store when it has grown to this: seldom, because that holds up the writer. */
 export const WAL_MOST_BYTES = 32 * 1024 * 1024;
+
+/** A spool's: its end must not take long. */
+const SPOOL_WAL_BYTES = 4 * 1024 * 1024;
 
 /** And is then cut back to this. */
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
@@ -38,6 +44,8 @@ type OpenOptions = {
   walBytes?: number;
   /** For long work that nobody's traffic waits for: other writers are waited for longer. */
   isPatient?: boolean;
+  /** So long another writer is waited for, in milliseconds. */
+  busyMs?: number;
   migrations?: readonly string[];
 };
 
@@ -49,9 +57,10 @@ type OpenOptions = {
 export function openStore(file: string, options: OpenOptions = {}): Store {
   assertSqlite();
   createFile(file);
-  const store = new Database(file, { timeout: options.isPatient ? PATIENT_TIMEOUT_MS : BUSY_TIMEOUT_MS });
+  const timeout = options.busyMs ?? (options.isPatient ? PATIENT_TIMEOUT_MS : BUSY_TIMEOUT_MS);
+  const store = new Database(file, { timeout });
   try {
-    prepare(store, file, options.migrations ?? MIGRATIONS);
+    prepare(store, file, { migrations: options.migrations, timeoutMs: timeout });
     store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
     store.pragma(`cache_size = -${CACHE_KIB}`);
     // What is deleted is overwritten with zeros, by every writer: a free page soon holds others' rows too, and its rest
@@ -67,11 +76,32 @@ export function openStore(file: string, options: OpenOptions = {}): Store {
   }
 }
 
+/**
+ * Opens the spool of a recorder (spool.ts), or makes it: a store that belongs to one process at a time. Throws SQLite's
+ * `SQLITE_BUSY` where another one has it: the system takes the lock away from a process that dies.
+ */
+export function openSpool(file: string, isDurable: boolean): Store {
+  createFile(file);
+  const spool = new Database(file, { timeout: SPOOL_TIMEOUT_MS });
+  try {
+    spool.pragma('locking_mode = EXCLUSIVE');
+    prepare(spool, file, { timeoutMs: SPOOL_TIMEOUT_MS, isCopied: false });
+    // A process that is killed loses nothing either way, and a disk in use takes its time.
+    spool.pragma(`synchronous = ${isDurable ? 'FULL' : 'OFF'}`);
+    spool.pragma(`cache_size = -${CACHE_KIB}`);
+    spool.pragma(`wal_autocheckpoint = ${SPOOL_WAL_BYTES / PAGE_SIZE}`);
+    return spool;
+  } catch (error) {
+    spool.close();
+    throw error;
+  }
+}
+
 /** A store that nobody else sees, gone when it is closed. Only what outgrows SQLite's cache is put on disk, unnamed. */
 export function openTemporaryStore(): Store {
   assertSqlite();
   const store = new Database('');
-  prepare(store, '', MIGRATIONS);
+  prepare(store, '', {});
   return store;
 }
 
@@ -94,6 +124,29 @@ export function openForReading(file: string, migrations: readonly string[] = MIG
   store.close();
   openStore(file, { migrations }).close();
   return openForReading(file, migrations);
+}
+
+/** Carrying it over takes about 6 ms a megabyte, on a disk with nothing else to do. */
+const WAL_CARRIED_AT_END_BYTES = 2 * 1024 * 1024;
+
+/**
+ * Closes a store at once. The last one who closes a store carries its WAL over into it, which takes long where that is
+ * large: then it is left to whoever opens the store next.
+ */
+export function closeAtOnce(store: Store): void {
+  const wal = statSync(`${store.name}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  if (wal <= WAL_CARRIED_AT_END_BYTES) {
+    store.close();
+    return;
+  }
+  // So that the writer is not the last one. Who only reads leaves the WAL as it is.
+  const reader = new Database(store.name, { readonly: true, timeout: 0 });
+  try {
+    reader.prepare('SELECT count(*) FROM sqlite_schema').get();
+  } finally {
+    store.close();
+    reader.close();
+  }
 }
 
 function assertSqlite(): void {
@@ -124,15 +177,22 @@ function createFile(file: string): void {
   closeSync(openSync(file, 'a', 0o600));
 }
 
-function prepare(store: Store, file: string, migrations: readonly string[]): void {
+type PrepareOptions = { migrations?: readonly string[] | undefined; timeoutMs?: number; isCopied?: boolean };
+
+/** `isCopied`: a store that is migrated is copied before. */
+function prepare(
+  store: Store,
+  file: string,
+  { migrations = MIGRATIONS, timeoutMs = 0, isCopied = true }: PrepareOptions,
+): void {
   const version = checkedVersion(store, file, migrations.length);
   if (version === 0) {
     // These two take effect only before the first table exists.
     store.pragma(`page_size = ${PAGE_SIZE}`);
     store.pragma('auto_vacuum = INCREMENTAL');
   }
-  enterWal(store);
-  if (version < migrations.length) migrate(store, file, migrations);
+  enterWal(store, timeoutMs);
+  if (version < migrations.length) migrate(store, isCopied ? file : null, migrations);
 }
 
 function checkedVersion(store: Store, file: string, newest: number): number {
@@ -164,8 +224,8 @@ function hasTables(store: Store): boolean {
 }
 
 /** Several processes may turn a new store to WAL at once: SQLite then reports BUSY without waiting, so we wait. */
-function enterWal(store: Store): void {
-  const deadline = performance.now() + BUSY_TIMEOUT_MS;
+function enterWal(store: Store, timeoutMs: number): void {
+  const deadline = performance.now() + Math.min(timeoutMs, BUSY_TIMEOUT_MS);
   for (;;) {
     try {
       store.pragma('journal_mode = WAL');
@@ -177,12 +237,13 @@ function enterWal(store: Store): void {
   }
 }
 
-function migrate(store: Store, file: string, migrations: readonly string[]): void {
+/** `file` null: no copy. */
+function migrate(store: Store, file: string | null, migrations: readonly string[]): void {
   store.exec('BEGIN IMMEDIATE');
   try {
     // Another process may have migrated between our look and our lock.
     const version = Number(store.pragma('user_version', { simple: true }));
-    if (version > 0 && version < migrations.length) copyBefore(file, version);
+    if (file !== null && version > 0 && version < migrations.length) copyBefore(file, version);
     for (const sql of migrations.slice(version)) store.exec(sql);
     store.pragma(`user_version = ${migrations.length}`);
     store.pragma(`application_id = ${APPLICATION_ID}`);

@@ -29,20 +29,26 @@ function digestOf(key: Buffer, secret: string): string {
 
 /** Tells the key from others, and tells nothing of it. Null: the store has no key yet. */
 export function keyFingerprint(store: Store): string | null {
-  const key = readKey(store);
+  const key = placeholderKey(store);
   if (key === undefined) return null;
   return digestOf(key, 'fingerprint');
 }
 
-function keyOf(store: Store): Buffer {
-  const known = readKey(store);
-  if (known !== undefined) return known;
-  store
-    .prepare("INSERT OR IGNORE INTO secret (name, value) VALUES ('placeholder-key', ?)")
-    .run(randomBytes(KEY_BYTES));
-  return readKey(store) ?? randomBytes(KEY_BYTES);
+/** Gives a store that has no key this one. */
+export function adoptKey(store: Store, key: Buffer): void {
+  store.prepare(INSERT_KEY).run(key);
 }
 
-function readKey(store: Store): Buffer | undefined {
+const INSERT_KEY = "INSERT OR IGNORE INTO secret (name, value) VALUES ('placeholder-key', ?)";
+
+function keyOf(store: Store): Buffer {
+  const known = placeholderKey(store);
+  if (known !== undefined) return known;
+  adoptKey(store, randomBytes(KEY_BYTES));
+  return placeholderKey(store) ?? randomBytes(KEY_BYTES);
+}
+
+/** Undefined: the store has no key yet. */
+export function placeholderKey(store: Store): Buffer | undefined {
   return store.prepare<[], Buffer>("SELECT value FROM secret WHERE name = 'placeholder-key'").pluck().get();
 }

@@ -1,7 +1,8 @@
 /** What stands in the way of recording, in words, and whether waiting may help. */
 import { TapedeckError } from '../../errors.ts';
 
-export type Trouble = { text: string; isPassing: boolean };
+/** `hasRoom`: a file beside the one with the trouble could be written. */
+export type Trouble = { text: string; isPassing: boolean; hasRoom: boolean };
 
 const PASSING: readonly [code: string, text: string][] = [
   ['SQLITE_FULL', 'the disk is full'],
@@ -25,9 +26,10 @@ const LASTING: readonly [code: string, text: string][] = [
 /** Explains why the store could not be opened or written. */
 export function troubleOf(error: unknown): Trouble {
   const { code = '', message } = error as { code?: string; message: string };
-  if (error instanceof TapedeckError) return { text: message, isPassing: false };
+  if (error instanceof TapedeckError) return { text: message, isPassing: false, hasRoom: true };
   const passing = PASSING.find(([prefix]) => code.startsWith(prefix));
-  if (passing !== undefined) return { text: `${passing[1]} (${code})`, isPassing: true };
+  const hasRoom = !code.startsWith('SQLITE_FULL');
+  if (passing !== undefined) return { text: `${passing[1]} (${code})`, isPassing: true, hasRoom };
   const lasting = LASTING.find(([prefix]) => code.startsWith(prefix));
-  return { text: lasting === undefined ? message : `${lasting[1]} (${code})`, isPassing: false };
+  return { text: lasting === undefined ? message : `${lasting[1]} (${code})`, isPassing: false, hasRoom };
 }

@@ -8,10 +8,12 @@ import type { PendingSession, SessionKey } from '../write/pending.ts';
 
 export type Indexing = {
   /**
-   * Call it before `confirm`: the index takes what was just stored, and need not read it back. `isNew`: the session's row was
-   * made just now.
+   * Call it before `confirm`. `isNew`: the session's row was made just now. `isAtHand`: what it has is in the store, and need
+   * not be read back; else it is in a spool, and comes later.
    */
-  takeStored(session: PendingSession, isNew: boolean): void;
+  takeStored(session: PendingSession, isNew: boolean, isAtHand: boolean): void;
+  /** Something of the session has come into the store by itself. */
+  setBehind(session: PendingSession): void;
   /** Of this session nothing more is to be indexed, or in another row. */
   forget(session: PendingSession): void;
   /** Indexes for about so many milliseconds. True: nothing is left. Throws SQLite's error. */
@@ -45,16 +47,17 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
   }
 
   return {
-    takeStored(session, isNew) {
+    takeStored(session, isNew, isAtHand) {
       if (isStopped) return;
       if (isNew && session.key !== null && indexers.size < MAX_INDEXERS)
         indexers.set(session, createIndexer(store, session.key.number, index));
       const indexer = indexers.get(session);
-      indexer?.remember(session.frames(), session.firstSeq());
+      if (isAtHand) indexer?.remember(session.frames(), session.firstSeq());
       const closed = [...session.httpExchanges()].flatMap(closingOf).sort((a, b) => a.after - b.after);
       for (const httpExchange of closed) indexer?.close(httpExchange);
       behind.add(session);
     },
+    setBehind: (session) => void (isStopped || behind.add(session)),
     forget,
     advance(maxMs) {
       const deadline = performance.now() + maxMs;

@@ -16,7 +16,7 @@ import {
   redactionColumn,
   redactStart,
 } from '../write/redaction.ts';
-import { createRowWriter, prepareSessionInsert, type RowWriter } from '../write/rows.ts';
+import { createRowWriter, newSessionId, prepareSessionInsert, type RowWriter } from '../write/rows.ts';
 import type { Framer } from './framer.ts';
 import { createHttpFramer } from './http-framer.ts';
 import { createIndexing, type Indexing } from './indexing.ts';
@@ -27,8 +27,14 @@ import type { PendingPiece } from './unfinished.ts';
 export type Intake = {
   framer: Framer;
   serverStarted(pid: number): void;
-  /** A store has been opened (again). Throws SQLite's error. Not to be called in a transaction. */
-  open(store: Store, client: { pid: number; program: string } | null): void;
+  /** Everything goes into this store from now on. Throws SQLite's error. Not to be called in a transaction. */
+  open(store: Store): void;
+  /** The same for a spool: nothing is indexed until it goes into the store again. */
+  openSpool(spool: Store): void;
+  /** Who uses a recorder by stdio; call it before `open`. Null: unknown. */
+  setClient(client: Client | null): void;
+  /** The public id of the session by stdio, once it has a row; null: it has none, or there may be many. */
+  sessionId(): string | null;
   /** Stores the row of a session of stdio without its frames. Throws SQLite's error. */
   saveStart(): void;
   /**
@@ -36,26 +42,28 @@ export type Intake = {
    * also what is not whole yet, as far as it has come.
    */
   save(withUnfinished: boolean): void;
-  /** Forgets what `save` has just stored. */
-  confirm(): void;
+  /** Forgets what `save` has just stored. Returns the rows of its sessions. */
+  confirm(): readonly SessionKey[];
   /** Forgets what waits, and counts it as lost. */
   giveUp(): void;
   /** Indexes for about so many milliseconds. True: nothing is left. Throws SQLite's error. */
   index(maxMs: number): boolean;
   /** Gives up on the index: readers complete it. */
   stopIndexing(): void;
-  /** Stores how it ended. Throws SQLite's error. */
-  end(end: SessionEnd): void;
+  /** Stores how it ended, and returns rows as `confirm` does. Throws SQLite's error, and may be called again then. */
+  end(end: SessionEnd): readonly SessionKey[];
 };
 
-/** A store that is open, and what is prepared for it. */
+type Client = { pid: number; program: string };
+
+/** What the rows of all sessions of this run say. */
+type Common = Omit<SessionStart, 'at' | 'basis' | 'transport'>;
+
+/** A file that is open, and what is prepared for it. */
 type Opened = {
   store: Store;
-  /** What the rows of all sessions of this run say. */
-  common: Omit<SessionStart, 'at' | 'basis' | 'transport'>;
   insert: ReturnType<typeof prepareSessionInsert>;
   writer: RowWriter;
-  indexing: Indexing;
   selectKey: Statement<[number, string]>;
 };
 
@@ -80,29 +88,42 @@ export function createIntake(
   const sessions = new Map<number, PendingSession>();
   /** Those with something that waits to be stored. */
   const fresh = new Set<PendingSession>();
+  /** The store, once it has been open, and its index. */
+  let store: Opened | null = null;
+  let indexing: Indexing | null = null;
   let opened: Opened | null = null;
+  const detour = createDetour();
+  let common: Common | null = null;
+  let client: Client | null = null;
   /** What `save` has stored, until `confirm`. */
   let saved = new Map<PendingSession, SessionKey>();
   let pieces = NOTHING;
 
-  const framer = isStdio
-    ? createStdioFramer(sessionOf(1), maxFrameBytes, firstSign)
-    : createHttpFramer({
-        ...{ maxFrameBytes, firstSign, sessionOf },
-        mcpPath: new URL(start.target).pathname,
-        // What of it waits to be stored or indexed is kept where it waits.
-        onForgotten: (number) => sessions.delete(number),
-        onCrowd: (mostOpen) =>
-          onNotice(
-            `more than ${mostOpen} sessions are open, so those that are idle for longest are recorded as ended (\`crowded-out\`); their traffic goes on, and one that is used again goes on too`,
-          ),
-      });
+  const framer = createFramer();
+
+  function createFramer(): Framer {
+    if (isStdio) return createStdioFramer(sessionOf(1), maxFrameBytes, firstSign);
+    return createHttpFramer({
+      ...{ maxFrameBytes, firstSign, sessionOf },
+      mcpPath: new URL(start.target).pathname,
+      // What of it waits to be stored or indexed is kept where it waits.
+      onForgotten: (number) => sessions.delete(number),
+      onCrowd: (mostOpen) =>
+        onNotice(
+          `more than ${mostOpen} sessions are open, so those that are idle for longest are recorded as ended (\`crowded-out\`); their traffic goes on, and one that is used again goes on too`,
+        ),
+    });
+  }
 
   function sessionOf(number: number, startedAt = start.at): PendingSession {
     const known = sessions.get(number);
     if (known !== undefined) return known;
     const { basis, transport } = start;
-    const session = createPendingSession({ basis, transport, startedAt, onChange: hasChanged });
+    const session = createPendingSession({
+      ...{ basis, transport, startedAt },
+      id: newSessionId(),
+      onChange: hasChanged,
+    });
     function hasChanged(): void {
       fresh.add(session);
       onChange();
@@ -124,7 +145,7 @@ export function createIntake(
 
   function saveAll({ writer }: Opened): void {
     for (const session of fresh) {
-      const key = keyOf(session) ?? insert(session);
+      const key = keyOf(session) ?? insert(session, session.key === null ? session.id : newSessionId());
       saved.set(session, key);
       writer.write(key, session);
     }
@@ -146,57 +167,82 @@ export function createIntake(
     return opened?.selectKey.get(number, id) !== undefined;
   }
 
-  function insert({ state: { basis, transport }, startedAt: at }: PendingSession): SessionKey {
-    const { common, insert: insertRow } = opened as Opened;
-    return insertRow({ ...common, basis, transport, at });
+  function insert(
+    { state: { basis, transport }, startedAt: at }: PendingSession,
+    id: string | null,
+  ): SessionKey {
+    const row = { ...(common as Common), basis, transport, at };
+    return (opened as Opened).insert(row, id ?? newSessionId());
   }
 
-  function commonOf(store: Store, client: { pid: number; program: string } | null): Opened['common'] {
+  /** A run has one key for placeholders, whatever file it writes to: its sessions say which. */
+  function commonOf(file: Store): Common {
     const { parentPid: _, ...given } = start;
+    secrets?.open(file);
     return {
       ...(secrets === null ? given : redactStart(given, secrets.row)),
       host: hostname(),
       processStarted: processStarted(start.pid),
       clientPid: client?.pid ?? null,
       clientProgram: client?.program ?? null,
-      redaction: redactionColumn(store, redaction),
+      redaction: redactionColumn(file, redaction),
     };
   }
 
-  function confirm(): void {
+  function prepare(file: Store): Opened {
+    common ??= commonOf(file);
+    return {
+      store: file,
+      insert: prepareSessionInsert(file),
+      writer: createRowWriter(file, secrets?.redactor ?? null),
+      selectKey: file.prepare('SELECT 1 FROM session WHERE number = ? AND id = ?'),
+    };
+  }
+
+  function confirm(): readonly SessionKey[] {
     for (const [session, key] of saved) {
-      const isNew = session.key !== key;
-      if (isNew) opened?.indexing.forget(session);
+      const isNew = opened === store && session.key !== key;
+      if (isNew) indexing?.forget(session);
+      if (opened !== store) detour.add(session);
       session.key = key;
-      opened?.indexing.takeStored(session, isNew);
+      session.id = key.id;
+      indexing?.takeStored(session, isNew, opened === store);
       session.confirm();
       fresh.delete(session);
     }
+    const keys = [...saved.values()];
     for (const { frame, part } of pieces) frame.confirm(part);
     saved = new Map();
     pieces = NOTHING;
+    return keys;
   }
 
   return {
     framer,
     serverStarted: (serverPid) => sessionOf(1).change({ serverPid }),
-    open(store, client) {
-      secrets?.open(store);
-      opened = {
-        store,
-        common: commonOf(store, isStdio ? client : null),
-        insert: prepareSessionInsert(store),
-        writer: createRowWriter(store, secrets?.redactor ?? null),
-        indexing: createIndexing(store, isThere),
-        selectKey: store.prepare('SELECT 1 FROM session WHERE number = ? AND id = ?'),
-      };
-      // Another file: what this one does not have begins anew in it.
-      for (const session of sessions.values()) session.key = null;
+    open(file) {
+      if (store?.store !== file) {
+        store = prepare(file);
+        indexing = createIndexing(file, isThere);
+        for (const session of detour.sessions()) indexing.setBehind(session);
+      }
+      opened = store;
+      detour.end(file);
       if (isStdio) fresh.add(sessionOf(1));
     },
+    openSpool(spool) {
+      const file = prepare(spool);
+      detour.begin([...sessions.values(), ...fresh]);
+      opened = file;
+      if (isStdio) fresh.add(sessionOf(1));
+    },
+    setClient(found) {
+      if (isStdio) client = found;
+    },
+    sessionId: () => (isStdio ? (sessionOf(1).key?.id ?? null) : null),
     saveStart() {
       const session = sessionOf(1);
-      if (isStdio) session.key = insert(session);
+      if (isStdio) session.key ??= insert(session, session.id);
     },
     save,
     confirm,
@@ -204,18 +250,59 @@ export function createIntake(
       // They stay fresh: each row wants the count of what was lost.
       for (const session of fresh) session.giveUp();
     },
-    index: (maxMs) => opened?.indexing.advance(maxMs) ?? true,
-    stopIndexing: () => opened?.indexing.stop(),
+    index: (maxMs) => (opened === store ? (indexing?.advance(maxMs) ?? true) : true),
+    stopIndexing: () => indexing?.stop(),
     end(end) {
       for (const session of sessions.values()) if (session.state.end === null) session.change({ end });
       // Rows that are there first: they need hardly any room on a disk that may be full.
       const missing = [...fresh].filter(({ key }) => key === null);
       for (const session of missing) fresh.delete(session);
+      const keys: SessionKey[] = [];
+      try {
+        save(false);
+        keys.push(...confirm());
+      } finally {
+        for (const session of missing) fresh.add(session);
+      }
       save(false);
-      confirm();
-      for (const session of missing) fresh.add(session);
-      save(false);
-      confirm();
+      return [...keys, ...confirm()];
+    },
+  };
+}
+
+/** Sessions on their way by a spool: which rows they have in the store does not count there, and is needed afterwards. */
+type Detour = {
+  begin(all: readonly PendingSession[]): void;
+  /** A part of this session is in the spool. */
+  add(session: PendingSession): void;
+  sessions(): Iterable<PendingSession>;
+  /** All that was in the spool is in this store. Throws SQLite's error. */
+  end(store: Store): void;
+};
+
+function createDetour(): Detour {
+  const kept = new Map<PendingSession, SessionKey>();
+  const spooled = new Set<PendingSession>();
+  return {
+    begin(all) {
+      for (const session of all) {
+        if (session.key !== null) kept.set(session, session.key);
+        session.key = null;
+      }
+    },
+    add: (session) => void spooled.add(session),
+    sessions: () => spooled,
+    end(store) {
+      const find = store.prepare<[string], number>('SELECT number FROM session WHERE id = ?').pluck();
+      for (const session of new Set([...kept.keys(), ...spooled])) {
+        const before = kept.get(session) ?? null;
+        const id = spooled.has(session) ? session.id : null;
+        const number = id === null ? undefined : find.get(id);
+        const isMoved = number !== undefined && number !== before?.number;
+        session.key = id !== null && isMoved ? { number, id } : before;
+      }
+      kept.clear();
+      spooled.clear();
     },
   };
 }

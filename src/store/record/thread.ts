@@ -36,7 +36,10 @@ export type RecorderOptions = {
 export type WorkerStart = Pick<
   RecorderOptions,
   'file' | 'durable' | 'maxFrameBytes' | 'retention' | 'redaction' | 'session'
->;
+> & {
+  /** Tells this recorder from all others. */
+  run: string;
+};
 
 export type ToWorker =
   | { type: 'items'; batch: Uint8Array<ArrayBuffer> }
@@ -45,7 +48,8 @@ export type ToWorker =
   | { type: 'end'; end: SessionEnd };
 
 export type FromWorker =
-  | { type: 'opened'; clientPid: number | null }
+  /** `session`: the id of the one by stdio. */
+  | { type: 'opened'; clientPid: number | null; session: string | null }
   | { type: 'stored'; bytes: number }
   | { type: 'trouble'; text: string }
   | { type: 'notice'; text: string }
@@ -76,11 +80,20 @@ const CLOSE_TIMEOUT_MS = 15_000;
  */
 const YOUNG_MB = { stdio: 16, http: 32 };
 
+/** Recorders of this process so far. */
+let runs = 0;
+
+function newRun(): string {
+  runs += 1;
+  return `${process.pid}-${Date.now().toString(36)}-${runs}`;
+}
+
 type Deferred<T> = { promise: Promise<T>; resolve: (value: T) => void };
 
 export function startWriter(options: RecorderOptions): WriterThread {
   const { file, durable, maxFrameBytes, retention, redaction, session, maxQueueBytes, isStrict } = options;
-  const workerData: WorkerStart = { file, durable, maxFrameBytes, retention, redaction, session };
+  const run = newRun();
+  const workerData: WorkerStart = { file, run, durable, maxFrameBytes, retention, redaction, session };
   const worker = new Worker(new URL('./worker.js', import.meta.url), {
     workerData,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB[session.transport === 'stdio' ? 'stdio' : 'http'] },

@@ -8,12 +8,10 @@
  * them. Either way the relay gets one message about it, and never waits.
  */
 
-import { readlinkSync, statSync } from 'node:fs';
+import { readlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { TapedeckError } from '../../errors.ts';
 import type { SessionEnd } from '../file/columns.ts';
-import { openStore, type Store } from '../file/open.ts';
 import { storePath } from '../file/path.ts';
 import { findClient } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
@@ -21,6 +19,7 @@ import { createPace } from '../keep/pace.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import { eachItem, type Item } from './batch.ts';
 import { createIntake } from './intake.ts';
+import { createOutlet } from './outlet.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './thread.ts';
 
 const NICENESS = 10;
@@ -32,16 +31,13 @@ const RETRY_AFTER_MS = 200;
 
 const TICK_MS = 10_000;
 
-/** How long the last frames may wait for a store in passing trouble before they are given up. */
-const LAST_RETRIES_MS = 2000;
-
 /** How long the end may be held up by the index. What is left is done by the next reader. */
-const LAST_INDEXING_MS = 1000;
+const LAST_INDEXING_MS = 80;
 
 /** And by pruning. What is left is done by the next recorder. */
-const LAST_UPKEEP_MS = 1000;
+const LAST_UPKEEP_MS = 40;
 
-const { file, durable, maxFrameBytes, retention, redaction, session } = workerData as WorkerStart;
+const { file, run, durable, maxFrameBytes, retention, redaction, session } = workerData as WorkerStart;
 
 const path = storePath(file);
 
@@ -55,19 +51,22 @@ const pace = createPace();
 
 const upkeep = retention && createUpkeepLoop(retention, (text) => tell({ type: 'notice', text }));
 
-let store: Store | undefined;
+const outlet = createOutlet({
+  ...{ file: path, run, intake },
+  isDurable: durable,
+  walBytes: walBytesWithin(retention?.maxBytes ?? null),
+  isRedacted: redaction !== null,
+  onStore: (store) => upkeep?.open(store),
+  onTrouble: tellTrouble,
+  onNotice: (text) => tell({ type: 'notice', text }),
+});
 
-let isHopeless = false;
-
-let isTroubleReported = false;
+let isTroubleTold = false;
 
 let isFinishing = false;
 
 /** What is not whole has waited long enough, and goes along with the next commit. */
 let isUnfinishedDue = false;
-
-/** Tells the file that we opened from another one of the same name. */
-let inode: bigint | undefined;
 
 let unacknowledged = 0;
 
@@ -102,7 +101,7 @@ function receive(message: ToWorker): void {
       intake.serverStarted(message.pid);
       break;
     case 'end':
-      void framer.finish().then(() => finish(message.end, performance.now() + LAST_RETRIES_MS));
+      void framer.finish().then(() => finish(message.end));
       break;
   }
 }
@@ -142,20 +141,12 @@ function feed(item: Item): void {
 }
 
 function open(): void {
-  try {
-    store = openStore(path, { durable, walBytes: walBytesWithin(retention?.maxBytes ?? null) });
-    inode = inodeOf(path);
-    const client = findClient(session.parentPid);
-    takeWaiting();
-    intake.open(store, client);
-    saveFirst();
-    upkeep?.open(store);
-    tell({ type: 'opened', clientPid: client?.pid ?? null });
-  } catch (error) {
-    store?.close();
-    store = undefined;
-    onTrouble(error);
-  }
+  const client = findClient(session.parentPid);
+  intake.setClient(client);
+  const isOpen = outlet.open();
+  takeWaiting();
+  commit();
+  if (isOpen) tell({ type: 'opened', clientPid: client?.pid ?? null, session: intake.sessionId() });
 }
 
 /** What has passed while the store was being opened. */
@@ -164,18 +155,6 @@ function takeWaiting(): void {
   for (let next = receiveMessageOnPort(parentPort); next; next = receiveMessageOnPort(parentPort)) {
     receive(next.message as ToWorker);
   }
-}
-
-/** One commit: once the session is there, so is what passed before it. */
-function saveFirst(): void {
-  try {
-    intake.save(false);
-  } catch {
-    // There may be room, or time, for the session alone. What waits is tried again.
-    intake.saveStart();
-    return;
-  }
-  intake.confirm();
 }
 
 function tick(): void {
@@ -189,19 +168,16 @@ function planCommit(): void {
 }
 
 function commit(): void {
+  clearTimeout(commitPlanned);
   commitPlanned = undefined;
-  if (!isHopeless && store === undefined) open();
-  if (trySave(isUnfinishedDue)) {
+  if (outlet.save(isUnfinishedDue)) {
     isUnfinishedDue = false;
     acknowledge();
     planIndexing();
     upkeep?.poke();
-  } else if (isHopeless) giveUp();
-  else {
-    clearTimeout(commitPlanned);
-    commitPlanned = setTimeout(commit, RETRY_AFTER_MS);
-  }
-  if (store !== undefined && framer.hasUnfinished())
+  } else if (outlet.isHopeless()) giveUp();
+  else commitPlanned = setTimeout(commit, RETRY_AFTER_MS);
+  if (!outlet.isHopeless() && framer.hasUnfinished())
     unfinishedTimer ??= setTimeout(saveUnfinished, UNFINISHED_AFTER_MS);
 }
 
@@ -209,35 +185,6 @@ function saveUnfinished(): void {
   unfinishedTimer = undefined;
   isUnfinishedDue = true;
   planCommit();
-}
-
-function trySave(withUnfinished: boolean): boolean {
-  if (store === undefined) return false;
-  try {
-    intake.save(withUnfinished);
-    assertInPlace();
-  } catch (error) {
-    onTrouble(error);
-    return false;
-  }
-  intake.confirm();
-  return true;
-}
-
-/** SQLite would go on writing to a file that has lost its name, and nobody could ever read it. */
-function assertInPlace(): void {
-  if (inodeOf(path) === inode) return;
-  upkeep?.open(undefined);
-  store?.close();
-  store = undefined;
-  throw new TapedeckError(
-    'not-found',
-    `${path} was removed or replaced while a session was recorded into it`,
-  );
-}
-
-function inodeOf(file: string): bigint | undefined {
-  return statSync(file, { bigint: true, throwIfNoEntry: false })?.ino;
 }
 
 function acknowledge(): void {
@@ -264,7 +211,7 @@ function index(): void {
 
 /** True: nothing is left to do here. After lasting trouble the next reader does it: nobody has to know. */
 function tryIndex(maxMs: number): boolean {
-  if (store === undefined) return true;
+  if (outlet.store() === undefined) return true;
   try {
     return intake.index(maxMs);
   } catch (error) {
@@ -273,46 +220,23 @@ function tryIndex(maxMs: number): boolean {
   }
 }
 
-function onTrouble(error: unknown): void {
-  const { text, isPassing } = troubleOf(error);
-  if (!isPassing) isHopeless = true;
-  // Our own errors name the file themselves.
-  const place = error instanceof TapedeckError ? '' : `${path}: `;
-  tellTrouble(place + text.replace(/\.$/, ''));
-}
-
 function tellTrouble(text: string): void {
-  if (!isTroubleReported) tell({ type: 'trouble', text });
-  isTroubleReported = true;
+  if (!isTroubleTold) tell({ type: 'trouble', text });
+  isTroubleTold = true;
 }
 
-function finish(end: SessionEnd, deadline: number): void {
+/** Whatever the store does: what is not in it by now goes into the spool. */
+function finish(end: SessionEnd): void {
   isFinishing = true;
   clearInterval(ticker);
   clearTimeout(commitPlanned);
   clearTimeout(unfinishedTimer);
   clearTimeout(indexTimer);
-  if (!isHopeless && store === undefined) open();
-  const isDone = trySave(false);
-  if (!isDone && !isHopeless && performance.now() < deadline) {
-    setTimeout(finish, RETRY_AFTER_MS, end, deadline);
-    return;
-  }
-  if (!isDone) giveUp();
-  close(end);
-  tell({ type: 'closed' });
-  parentPort?.close();
-}
-
-/** A row that only changes needs hardly any room, so this often succeeds on a disk too full for new frames. */
-function close(end: SessionEnd): void {
-  if (store === undefined) return;
-  try {
-    intake.end(end);
-  } catch (error) {
-    onTrouble(error);
-  }
+  if (!outlet.save(false)) giveUp();
+  outlet.end(end);
   tryIndex(LAST_INDEXING_MS);
   upkeep?.finish(LAST_UPKEEP_MS);
-  store.close();
+  outlet.close();
+  tell({ type: 'closed' });
+  parentPort?.close();
 }

@@ -32,7 +32,9 @@ export type UnfinishedPiece = {
 };
 
 export type PendingSession = {
-  /** Null until a row is committed. */
+  /** Its public id, where that was chosen before it has a row; else null. */
+  id: string | null;
+  /** Its row in the file that is written to; null until that is committed. */
   key: SessionKey | null;
   /** In microseconds since the Unix epoch. */
   readonly startedAt: number;
@@ -70,6 +72,7 @@ export type PendingSession = {
 
 type PendingOptions = Pick<SessionState, 'basis' | 'transport'> &
   Partial<SessionState> & {
+    id?: string;
     startedAt?: number;
     /** So many frames are stored already. */
     storedFrames?: number;
@@ -103,6 +106,7 @@ export function createPendingSession(options: PendingOptions): PendingSession {
   }
 
   return {
+    id: options.id ?? null,
     key: null,
     startedAt,
     state,

@@ -82,14 +82,18 @@ export function createRowWriter(store: Store, redactor: Redactor | null): RowWri
 }
 
 /** Not one of a session whose rows are still being removed: they would become the new one's. */
-const NEXT_NUMBER = `1 + max(ifnull((SELECT max(number) FROM session), 0), ifnull((SELECT max(session) FROM removal), 0))`;
+export const NEXT_NUMBER = `1 + max(ifnull((SELECT max(number) FROM session), 0), ifnull((SELECT max(session) FROM removal), 0))`;
+
+export function newSessionId(): string {
+  return randomBytes(6).toString('hex');
+}
 
 /** Makes the row of a session. Where many follow, `prepareSessionInsert` is quicker. */
 export function insertSession(store: Store, start: SessionStart): SessionKey {
   return prepareSessionInsert(store)(start);
 }
 
-export function prepareSessionInsert(store: Store): (start: SessionStart) => SessionKey {
+export function prepareSessionInsert(store: Store): (start: SessionStart, id?: string) => SessionKey {
   const insert = store.prepare(
     `INSERT INTO session (number, id, name, basis, transport, target, command, cwd, started_at, host, pid, process_started,
        client_pid, client_program, tapedeck, redaction)
@@ -97,8 +101,7 @@ export function prepareSessionInsert(store: Store): (start: SessionStart) => Ses
        @clientPid, @clientProgram, @tapedeck, @redaction)`,
   );
   const insertLabel = store.prepare('INSERT OR REPLACE INTO label (session, key, value) VALUES (?, ?, ?)');
-  return store.transaction((start: SessionStart) => {
-    const id = randomBytes(6).toString('hex');
+  return store.transaction((start: SessionStart, id = newSessionId()) => {
     const { labels, command, redaction = null, ...columns } = start;
     const { lastInsertRowid } = insert.run({
       ...{ ...columns, id, redaction },
@@ -108,6 +111,20 @@ export function prepareSessionInsert(store: Store): (start: SessionStart) => Ses
     for (const [key, value] of labels) insertLabel.run(number, key, value);
     return { number, id };
   }).immediate;
+}
+
+/** Inserts rows as they stand in another store. `orElse`: what happens to a row that stands in the way. */
+export function insertRow(
+  store: Store,
+  table: string,
+  columns: readonly string[],
+  orElse: 'ABORT' | 'REPLACE' = 'ABORT',
+): (row: object) => void {
+  const values = columns.map((column) => `@${column}`).join(', ');
+  const insert = store.prepare(
+    `INSERT OR ${orElse} INTO ${table} (${columns.join(', ')}) VALUES (${values})`,
+  );
+  return (row) => void insert.run(row);
 }
 
 /** Measured: 1.5 µs a row one by one, 0.8 µs in statements of 32. */

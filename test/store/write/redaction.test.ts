@@ -41,7 +41,7 @@ function startStdio() {
     () => {},
     () => {},
   );
-  intake.open(store, null);
+  intake.open(store);
   function save(): void {
     intake.save(true);
     intake.confirm();
