@@ -12,7 +12,7 @@ const UNIT = [
   'test/capture/http/*.test.ts',
   'test/clients/clients.test.ts',
   'test/conformance/*.test.ts',
-  'test/export/{fixpoint,large,other-tools}.test.ts',
+  'test/export/{fixpoint,large,other-tools,steady}.test.ts',
   'test/inspect/**/*.test.ts',
   'test/kit/{assertions,clients,recording-path,transport}.test.ts',
   'test/protocol/**/*.test.ts',

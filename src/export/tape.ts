@@ -1,5 +1,6 @@
 /** Adds the answers of a live server to a session or a text recording, old or new. */
 
+import { readFileSync, statSync } from 'node:fs';
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { SessionStart } from '../store/file/columns.ts';
 import type { Store } from '../store/file/open.ts';
@@ -18,6 +19,7 @@ import { reindexSession } from '../store/write/index.ts';
 import { removeSession } from '../store/write/removal.ts';
 import { insertSession } from '../store/write/rows.ts';
 import { appendNdjson } from './text/append.ts';
+import { steadyText } from './text/steady.ts';
 import { writeNdjson } from './text/write.ts';
 
 /** Behind the last frame of a stored session, block by block. */
@@ -137,7 +139,8 @@ export function tapeAsFile(path: string, store: Store, start: SessionStart, repl
     try {
       reindexSession(store, stored.number);
       settleBasis(store, stored.number);
-      replaceFile(path, writeNdjson(store, findSession(store, stored.id), { onFrame() {} }), {
+      const pieces = writeNdjson(store, findSession(store, stored.id), { onFrame() {} });
+      replaceFile(path, replaces ? likeBefore(path, pieces) : pieces, {
         as: isOwn ? 'replace' : 'new',
         rights: FILE_RIGHTS,
       });
@@ -161,6 +164,13 @@ export function tapeAsFile(path: string, store: Store, start: SessionStart, repl
     discard: async () => session.discard(),
   };
 }
+
+/** A file too long to compare is replaced as it is. */
+function likeBefore(path: string, pieces: Iterable<string>): Iterable<string> {
+  return statSync(path).size > LONGEST_COMPARED ? pieces : [steadyText(readFileSync(path, 'utf8'), pieces)];
+}
+
+const LONGEST_COMPARED = 16 * 1024 * 1024;
 
 /** Saves soon after there is something to save, but spends only a small share of its time on it. */
 

@@ -90,6 +90,17 @@ test('the placeholders of a recording are the same when it is recorded again', a
   expect(await placeholders(join(tempFolder(), 'b.ndjson'))).toEqual(first);
 });
 
+test('a recording that is made again of an unchanged server is the same file, byte for byte', async () => {
+  const file = join(tempFolder(), 'a.ndjson');
+  const texts = [RIGHT, 'x', WRONG, 'y'];
+  for (const [name, way] of Object.entries(WAYS)) {
+    await echoed(file, texts, { mode: 'all' }, way);
+    const before = readFileSync(file, 'utf8');
+    await echoed(file, texts, { mode: 'all' }, way);
+    expect(readFileSync(file, 'utf8'), name).toBe(before);
+  }
+});
+
 test('rules and paths of the project and of the options count in every record mode, in decks and on the command line', async () => {
   const folder = tempFolder();
   writeFileSync(
