@@ -107,6 +107,26 @@ test('one SIGINT reaches the server as it is', async () => {
   expect((await ended).code).toBe(3);
 });
 
+test('a command without -- before it is taken from its first word on, with its own options', async () => {
+  const db = tempStore();
+  const server = "console.log(process.argv.slice(1).join(' ')); process.exit(6)";
+  const args = [
+    'record',
+    '--db',
+    db,
+    '--label',
+    'a=b',
+    process.execPath,
+    '-e',
+    server,
+    'x',
+    '-y',
+    '--port=1',
+  ];
+  const { code, stdout } = await tapedeck(args).ended;
+  expect([code, stdout.toString()]).toEqual([6, 'x -y --port=1\n']);
+});
+
 test.each(['SIGINT', 'SIGUSR1', 'SIGUSR2'] as const)(
   'each %s reaches the server as it is, however many come: what the second means is the server’s to say',
   async (signal) => {

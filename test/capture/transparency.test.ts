@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { buffer } from 'node:stream/consumers';
+import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { scale } from '../support/scale.ts';
@@ -14,6 +15,7 @@ import {
   record,
   showFrames,
   start,
+  tapedeck,
   tempFolder,
   tempStore,
   until,
@@ -224,15 +226,53 @@ test('half a message before a crash passes and is recorded as it is', async () =
   });
 });
 
+function rowsOf<T>(db: string, sql: string): T[] {
+  const store = new Database(db, { readonly: true });
+  const rows = store.prepare<[], T>(sql).all();
+  store.close();
+  return rows;
+}
+
 test('a process that keeps the server’s stdout open does not keep tapedeck from ending', async () => {
   const { child, stdout, ended } = record(tempStore(), ['leave-child.js']);
   child.stdout.on('data', () => {});
   await until('the server has told the pid of its child', () => stdout().includes('\n'));
   const left = Number(stdout().toString());
   try {
-    expect((await ended).code).toBe(5);
+    const { code, stderr } = await ended;
+    expect(code).toBe(5);
     expect(isRunning(left)).toBe(true);
+    expect(stderr).toMatch(/^tapedeck: .*neither relayed nor recorded$/m);
   } finally {
     process.kill(left, 'SIGKILL');
   }
+});
+
+test('what a process says that outlives the server is relayed and recorded to its end', async () => {
+  const db = tempStore();
+  const script = '(sleep 2; echo late) & echo early; exit 2';
+  const { child, ended } = tapedeck(['record', '--db', db, '--', 'sh', '-c', script]);
+  const { code, stdout, stderr } = await ended;
+  expect({ code, stdout: stdout.toString(), stderr }).toEqual({
+    code: 2,
+    stdout: 'early\nlate\n',
+    stderr: '',
+  });
+  child.stdin.destroy();
+  const frames = rowsOf<{ text: string }>(db, 'SELECT CAST(payload AS TEXT) AS text FROM frame ORDER BY seq');
+  expect(frames.map(({ text }) => text)).toEqual(['early', 'late']);
+});
+
+test('a client that has ended its input is not held up by a process that the server left behind', async () => {
+  const db = tempStore();
+  const { child, stdout, ended } = record(db, ['leave-child.js']);
+  child.stdin.end();
+  const { code, stderr } = await ended;
+  process.kill(Number(stdout().toString()), 'SIGKILL');
+  expect([code, stderr]).toEqual([5, expect.stringMatching(/neither relayed nor recorded/)]);
+  const [{ waited } = { waited: Number.NaN }] = rowsOf<{ waited: number }>(
+    db,
+    'SELECT ended_at - server_closed_at AS waited FROM session',
+  );
+  expect(waited).toBeLessThan(5_000_000);
 });

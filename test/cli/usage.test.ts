@@ -26,8 +26,8 @@ const WRONG: [argv: string[], complaint: RegExp][] = [
   [['record'], /Expected the server’s command after `--`/],
   [['record', '--'], /Expected the server’s command after `--`/],
   [
-    ['record', 'npx', 'server'],
-    /Expected `--` before the server’s command, got `npx server`\. Try: tapedeck record -- npx server/,
+    ['record', 'npx', 'MARK', '--name', 'x'],
+    /Expected `--` before the server’s command, as it is not clear .* Try: tapedeck record -- npx /,
   ],
   [['record', '--colour', '--', 'node', 'MARK'], /Unknown argument: colour\. See: tapedeck record --help/],
   [['record', '--label', 'nokey', '--', 'node', 'MARK'], /Expected `--label key=value`, got `nokey`/],

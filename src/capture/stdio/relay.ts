@@ -33,6 +33,8 @@ export type StdioEnd = {
   serverClosedAt: number | null;
   /** A signal came to us for the server. */
   wasSignalled: boolean;
+  /** A process that the server has left behind still held its output open, and was not waited for any longer. */
+  isCutOff: boolean;
 };
 
 type StdioCapture = {
@@ -53,8 +55,15 @@ type Observed = Pick<StdioEnd, 'clientClosedAt' | 'serverClosedAt' | 'wasSignall
   isClientDeaf: boolean;
 };
 
-/** A process that the server started may keep its stdout open for good: so long after the last byte we stop waiting. */
-const SILENCE_AFTER_EXIT_MS = 1000;
+/**
+ * A process that the server started may write after the server's exit, and a client that reads a pipe gets all of it. But it
+ * may also keep the pipe open for good, and a client that waits for our exit would wait for ever. So long after the last byte
+ * we stop waiting.
+ */
+const SILENCE_AFTER_EXIT_MS = 5000;
+
+/** The same where the client has ended its input, or has left: it wants to end. */
+const SILENCE_AFTER_CLIENT_MS = 1000;
 
 export function captureStdio(options: StdioOptions): StdioCapture {
   const { isClientGone } = options;
@@ -84,11 +93,15 @@ export function captureStdio(options: StdioOptions): StdioCapture {
   const end = exit.then(async ({ exitCode, signal }): Promise<StdioEnd> => {
     terminator.cancel();
     observed.serverClosedAt ??= now();
-    const isDrained = [outputs, waitForSilence(observed, options), signals.afterExit];
-    await Promise.race(isDrained);
+    const isCutOff = await Promise.race([
+      outputs.then(() => false),
+      waitForSilence(observed, options).then(() => true),
+      signals.afterExit.then(() => true),
+    ]);
     signals.stop();
     const { clientClosedAt, serverClosedAt, wasSignalled } = observed;
-    return { at: now(), exitCode, signal, spawnError: null, clientClosedAt, serverClosedAt, wasSignalled };
+    const closed = { clientClosedAt, serverClosedAt, wasSignalled };
+    return { at: now(), exitCode, signal, spawnError: null, ...closed, isCutOff };
   });
   return { pid: child.pid, end, stop: terminator.terminate };
 }
@@ -114,7 +127,7 @@ function startServer({
 
 function endOfUnstarted(spawnError: NodeJS.ErrnoException): StdioEnd {
   const unknown = { exitCode: null, signal: null, clientClosedAt: null };
-  return { ...unknown, at: now(), spawnError, serverClosedAt: now(), wasSignalled: false };
+  return { ...unknown, at: now(), spawnError, serverClosedAt: now(), wasSignalled: false, isCutOff: false };
 }
 
 function waitForExit(child: ChildProcessWithoutNullStreams): Promise<Exit> {
@@ -188,15 +201,17 @@ function relaySignals(
 }
 
 /** Settles once nothing came for a while and the client has taken all that did come. */
-function waitForSilence(observed: Observed, { stdout, stderr }: StdioOptions): Promise<void> {
+function waitForSilence(observed: Observed, { stdout, stderr, isClientGone }: StdioOptions): Promise<void> {
   return new Promise((resolve) => {
     const exitedAt = performance.now();
     const timer = setInterval(() => {
       const silentFor = performance.now() - Math.max(exitedAt, observed.lastOutputAt);
-      if (silentFor < SILENCE_AFTER_EXIT_MS || stdout.writableLength + stderr.writableLength > 0) return;
+      const isClientEnding = observed.clientClosedAt !== null || observed.isClientDeaf || isClientGone();
+      const longest = isClientEnding ? SILENCE_AFTER_CLIENT_MS : SILENCE_AFTER_EXIT_MS;
+      if (silentFor < longest || stdout.writableLength + stderr.writableLength > 0) return;
       clearInterval(timer);
       resolve();
-    }, SILENCE_AFTER_EXIT_MS / 4);
+    }, SILENCE_AFTER_CLIENT_MS / 4);
     timer.unref();
   });
 }

@@ -11,7 +11,7 @@ import {
   isHttpUrl,
   type RawHttpOptions,
 } from './http-options.ts';
-import { checkRecordOptions, type RawRecordOptions, RECORD_OPTIONS } from './options.ts';
+import { checkRecordOptions, isAddress, type RawRecordOptions, RECORD_OPTIONS } from './options.ts';
 
 type Options = RawRecordOptions & RawHttpOptions & { wrapped?: boolean | undefined };
 
@@ -91,9 +91,6 @@ function oneOfBoth(url: string): TapedeckError {
   );
 }
 
-/** What looks like an address more than like a command. */
-const HOST_AND_PORT = /^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}(?:[/?#]|$)/i;
-
 function missingDashes(words: string[]): TapedeckError {
   if (words.length === 0) {
     return new TapedeckError(
@@ -102,7 +99,7 @@ function missingDashes(words: string[]): TapedeckError {
     );
   }
   const command = words.join(' ');
-  if (words.length === 1 && HOST_AND_PORT.test(command)) {
+  if (words.length === 1 && isAddress(command)) {
     return new TapedeckError(
       'usage',
       `Expected a URL with its scheme, got \`${command}\`. Try: tapedeck record http://${command}`,
@@ -110,7 +107,7 @@ function missingDashes(words: string[]): TapedeckError {
   }
   return new TapedeckError(
     'usage',
-    `Expected \`--\` before the server’s command, got \`${command}\`. Try: tapedeck record -- ${command}`,
+    `Expected \`--\` before the server’s command, as it is not clear where that begins, got \`${command}\`. Try: tapedeck record -- ${command}`,
   );
 }
 

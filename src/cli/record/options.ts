@@ -90,15 +90,40 @@ export type RecordCommand = { options: RecordOptions; command: string; args: str
  */
 export function readRecordFast(argv: readonly string[]): RecordCommand | undefined {
   const dashes = argv.indexOf('--');
-  const [command, ...args] = argv.slice(dashes + 1);
-  if (dashes === -1 || command === undefined) return undefined;
+  const end = dashes === -1 ? commandIndex(argv) : dashes;
+  const [command, ...args] = argv.slice(dashes === -1 ? end : dashes + 1);
+  if (end === -1 || command === undefined) return undefined;
   try {
-    const { values } = parseArgs({ args: argv.slice(0, dashes), options: RECORD_OPTIONS, strict: true });
+    const { values } = parseArgs({ args: argv.slice(0, end), options: RECORD_OPTIONS, strict: true });
     return { options: checkRecordOptions(values), command, args };
   } catch (error) {
     if (error instanceof TapedeckError) throw error;
     return undefined;
   }
+}
+
+/**
+ * Where a command begins that has no `--` before it (some clients cut it off), or -1 where that is not clear: where the first
+ * word may be an address, or an option of `record` stands after it, which may be meant for either.
+ */
+function commandIndex(argv: readonly string[]): number {
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options: RECORD_OPTIONS,
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+  });
+  const first = tokens.find(({ kind }) => kind === 'positional');
+  if (first?.kind !== 'positional' || isAddress(first.value)) return -1;
+  const isForEither = (word: string) =>
+    word.startsWith('--') && (word.slice(2).split('=', 1)[0] as string) in RECORD_OPTIONS;
+  return argv.slice(first.index).some(isForEither) ? -1 : first.index;
+}
+
+/** `http://…`, or what looks more like a host with a port than like a command. */
+export function isAddress(word: string): boolean {
+  return /^https?:/i.test(word) || /^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}(?:[/?#]|$)/i.test(word);
 }
 
 /** Checks and completes the options. Throws `TapedeckError` `usage`. */

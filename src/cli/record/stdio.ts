@@ -69,11 +69,15 @@ export async function record({ options, command, args }: RecordCommand): Promise
   if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
   const end = await capture.end;
   if (end.spawnError !== null) say(whyNotStarted(command, end.spawnError));
+  if (end.isCutOff) say(CUT_OFF);
   await recorder.close({ ...end, reason: hasStopped ? 'stopped' : reasonOf(end) });
   if (hasStopped) leave(1);
   else if (end.signal !== null) dieBy(end.signal);
   else leave(end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126));
 }
+
+const CUT_OFF =
+  'the server has gone, but a process that it left behind still holds its output open; what that writes from now on is neither relayed nor recorded';
 
 /** Null where the folder was removed: a server can be started there all the same. */
 function currentFolder(): string | null {
