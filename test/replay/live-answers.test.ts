@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { capabilityFor, isDeclared } from '../../src/replay/play/questions.ts';
 import { startInProcess } from '../support/in-process.ts';
 import { modernMeta } from '../support/messages.ts';
-import { importSaid, replay } from '../support/stdio-replay.ts';
+import { importSaid, replay, type SaidLine } from '../support/stdio-replay.ts';
 import { tempFolder, until } from '../support/tapedeck.ts';
 
 const INITIALIZE = JSON.stringify({
@@ -68,6 +68,84 @@ test('an error in place of a result is told as such', async () => {
   const refused = '{"jsonrpc":"2.0","id":"q","error":{"code":-1,"message":"no"}}';
   expect((await answerWith(db, refused)).stderr).toContain('recorded result, live error');
 });
+
+const LIST = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
+const ROOTS = '{"jsonrpc":"2.0","id":"q","method":"roots/list"}';
+const SAMPLE = '{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage"}';
+const ANSWERED = '{"jsonrpc":"2.0","id":"q","result":{}}';
+
+test.each<[string, boolean, SaidLine[]]>([
+  [
+    'long before its call goes on',
+    true,
+    [
+      ['stdin', CALL],
+      ['stdout', ROOTS],
+      ['stdin', ANSWERED],
+      ['stdout', COUNTED, 900],
+    ],
+  ],
+  [
+    'just before its call goes on',
+    false,
+    [
+      ['stdin', CALL],
+      ['stdout', ROOTS, 900],
+      ['stdin', ANSWERED],
+      ['stdout', COUNTED],
+    ],
+  ],
+  [
+    'while a list is asked for',
+    true,
+    [
+      ['stdin', LIST],
+      ['stdout', ROOTS],
+      ['stdin', ANSWERED],
+      ['stdout', COUNTED],
+    ],
+  ],
+  [
+    'and answered after its call',
+    true,
+    [
+      ['stdin', CALL],
+      ['stdout', SAMPLE],
+      ['stdout', COUNTED],
+      ['stdin', ANSWERED],
+    ],
+  ],
+  [
+    'and never answered',
+    true,
+    [
+      ['stdin', CALL],
+      ['stdout', SAMPLE],
+      ['stdout', COUNTED],
+    ],
+  ],
+  [
+    'for a model that takes its time',
+    false,
+    [
+      ['stdin', CALL],
+      ['stdout', SAMPLE],
+      ['stdin', ANSWERED],
+      ['stdout', COUNTED, 900],
+    ],
+  ],
+])(
+  'a question asked %s is left out for a client that cannot answer it: %s',
+  async (_when, isAnswered, lines) => {
+    const db = await importSaid('calls', lines);
+    const asked = lines[0]?.[1] ?? '';
+    const { answers, stderr } = await replay(db, [asked]);
+    expect([answers, stderr.includes('has not declared')]).toEqual([
+      isAnswered ? [COUNTED] : [expect.stringContaining('client-incapable')],
+      !isAnswered,
+    ]);
+  },
+);
 
 test.each([
   ['roots/list', {}, 'roots', { roots: {} }, {}],

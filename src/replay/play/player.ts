@@ -10,10 +10,10 @@
 import type { Id } from '../../protocol/message/details.ts';
 import type { Message, RequestMessage } from '../../protocol/message/message.ts';
 import { incapableRefusal } from '../match/refusal.ts';
-import { repeatedSteps } from '../match/repeat.ts';
+import { mayAlwaysRepeat, repeatedSteps } from '../match/repeat.ts';
 import type { Recording } from '../recording/recording.ts';
 import type { Step } from '../recording/script.ts';
-import { createQuestions, lackingForInput } from './questions.ts';
+import { createQuestions, isSamePlace, lackingForInput } from './questions.ts';
 import type { Asker, LiveRequest, ReplayEvents, Send } from './request.ts';
 import type { Timetable } from './timetable.ts';
 import {
@@ -68,6 +68,9 @@ type Play = {
 };
 
 const INTERNAL_ERROR = -32603;
+
+/** Clients answer by themselves what their roots are, and a call that needs them then goes on at once. */
+const PROMPT_MICROS = 100_000;
 
 const nothing = () => {};
 
@@ -152,8 +155,18 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
 
   function askBack(play: Play, step: Step, recorded: Buffer): void {
     const capability = questions.lacking(recorded);
-    if (capability !== null) refuseIncapable(play, capability);
-    else play.request.tell(questions.ask(recorded, step.place, play), step);
+    if (capability === null) play.request.tell(questions.ask(recorded, step.place, play), step);
+    else if (!isAside(play, step, capability)) refuseIncapable(play, capability);
+  }
+
+  /** Whether the server asked this for itself while the call happened to be open, so that the call goes on without it. */
+  function isAside({ request, call, steps }: Play, question: Step, capability: string): boolean {
+    const next = steps.find(({ waitsFor }) => waitsFor.some((place) => isSamePlace(place, question.place)));
+    if (next === undefined) return true;
+    const { httpExchange } = question;
+    if (httpExchange !== null && httpExchange === script.httpExchangeOf(call)) return false;
+    if (mayAlwaysRepeat(request.message.canonical)) return true;
+    return capability === 'roots' && next.after - question.after > PROMPT_MICROS;
   }
 
   function refuseIncapable(play: Play, capability: string): void {

@@ -71,7 +71,7 @@ export function createQuestions<T>(recording: Recording, onNotice: (notice: Noti
     },
     isOpen: (places, asked) =>
       places.some((place) =>
-        [...open.values()].some((one) => one.asked === asked && isSame(one.place, place)),
+        [...open.values()].some((one) => one.asked === asked && isSamePlace(one.place, place)),
       ),
     settle(message, json) {
       if ((message.kind !== 'result' && message.kind !== 'error') || message.id === null) return null;
@@ -128,7 +128,7 @@ function valueAt(json: Buffer, path: readonly string[]): unknown {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-function isSame(a: Place, b: Place): boolean {
+export function isSamePlace(a: Place, b: Place): boolean {
   return a.seq === b.seq && a.n === b.n;
 }
 
