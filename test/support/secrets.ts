@@ -87,6 +87,8 @@ export const FAKE_SECRETS: readonly { rule: string; text: string; secret: string
   secret('stripe-key', `wh${'sec_'}${word(32)}`),
   secret('azure-key', `DefaultEndpointsProtocol=https;Account${'Key='}${word(86)}==`, word(86)),
   secret('url-password', `postgres://fake:${word(12)}@db.example.com/x`, word(12)),
+  secret('login', `curl -s ${'-u'} fake:${word(12)} https://example.com`, word(12)),
+  secret('login', `machine example.com login fake ${'password'} ${word(12)}`, word(12)),
   secret('authorization', `Bearer ${word(32)}`, word(32)),
   secret('secret-value', `DB_${'PASSWORD'}=${word(18)}`, word(18)),
 ];

@@ -215,6 +215,14 @@ export const SHAPE_RULES: readonly ShapeRule[] = [
     pattern: /:\/\/[^\s:/?#@"'`\\<>]{0,256}:([^\s/?#@"'`\\<>]{1,512})@/dg,
   },
   {
+    id: 'login',
+    what: 'passwords after a user: of `curl -u user:…`, of .netrc',
+    anchors: [' -u ', ' --user ', ' --user=', ' -U ', ' --proxy-user ', 'machine ', 'default login '],
+    // Not of another command after a pipe, where -u takes a user and a group.
+    pattern:
+      / (?:-[uU] |--(?:proxy-)?user[ =])(?:\\*["'])?[^\s:"'\\$<>{}]{1,128}:([^\s"'\\$<>{}]{1,256})(?<=\bcurl(?:\.exe)?[^\n|;&]{0,600})|(?<![\w-])(?:machine\s{1,16}\S{1,256}|default)\s{1,16}login\s{1,16}\S{1,256}\s{1,16}password\s{1,16}([^\s"'\\]{1,256})/dg,
+  },
+  {
     id: 'authorization',
     what: 'credentials after Bearer or Basic',
     anchors: ['Bearer ', 'bearer ', 'BEARER ', 'Basic ', 'basic '],

@@ -50,7 +50,7 @@ type OpenOptions = {
 };
 
 /**
- * Opens the store for writing and makes it where there is none (file 0600, a new folder 0700). An older store is
+ * Opens the store for writing and makes it where there is none (a new folder 0700); its files are 0600 then. An older store is
  * migrated in one transaction, after a copy. Throws `TapedeckError` `newer` or `not-a-store` (another program's file);
  * SQLite's own errors pass through.
  */
@@ -169,12 +169,27 @@ function isAtLeast(version: readonly number[], least: readonly number[]): boolea
   return true;
 }
 
-/** SQLite gives its -wal and -shm files the rights of the store, so it is enough to make the store itself private. */
+/** SQLite gives its -wal and -shm files the rights of the store, so it is enough to make a new store itself private. */
 function createFile(file: string): void {
-  if (existsSync(file)) return;
+  if (existsSync(file)) {
+    makePrivate(file);
+    return;
+  }
   const folder = dirname(file);
   if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(folder, 0o700);
   closeSync(openSync(file, 'a', 0o600));
+}
+
+/** A store that came from elsewhere, as by a copy, may be readable by all; so may what lies beside it. */
+function makePrivate(file: string): void {
+  for (const end of ['', '-wal', '-shm', '.index', '.index-wal', '.index-shm']) {
+    try {
+      const { mode } = statSync(file + end);
+      if ((mode & 0o077) !== 0) chmodSync(file + end, mode & 0o700);
+    } catch {
+      // It is not there, or belongs to somebody else, whose choice it is.
+    }
+  }
 }
 
 type PrepareOptions = { migrations?: readonly string[] | undefined; timeoutMs?: number; isCopied?: boolean };

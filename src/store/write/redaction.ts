@@ -78,6 +78,8 @@ const KEY_BEGIN = /-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?----
 
 const KEY_END = /-----END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY/;
 
+const BASE64_AT_END = /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]+={0,2}\s*$/;
+
 const OPEN_BRACE = 0x7b;
 
 /** Base64 or a header of the key, at the end of a line that a logger may have put something before. */
@@ -91,7 +93,8 @@ export type KeyLines = Map<string, number>;
 function createLineRedactor(redactor: Redactor, keyLines: KeyLines = new Map()): (frame: Frame) => Frame {
   function goOnInKey(frame: Frame, left: number): Frame {
     const text = frame.payload.toString('latin1');
-    keyLines.set(frame.channel, KEY_END.test(text) ? 0 : left - 1);
+    const isLast = KEY_END.test(text) || /-----\s*$/.test(decodedEnd(text));
+    keyLines.set(frame.channel, isLast ? 0 : left - 1);
     const payload = Buffer.from(redactor.placeholder('private-key', text));
     return { ...frame, payload, redacted: ['private-key'] };
   }
@@ -103,10 +106,20 @@ function createLineRedactor(redactor: Redactor, keyLines: KeyLines = new Map()):
     const found = redactor.payload(frame.payload, false, frame.truncated || frame.lineEnd === '');
     if (found === null) return frame;
     const opensKey = found.rules.includes('private-key') && frame.payload[0] !== OPEN_BRACE;
-    if (opensKey && KEY_BEGIN.test(frame.payload.toString('latin1')))
-      keyLines.set(frame.channel, MAX_KEY_LINES);
+    if (opensKey && isOpenKey(frame.payload.toString('latin1'))) keyLines.set(frame.channel, MAX_KEY_LINES);
     return withRedacted(frame, found);
   });
+}
+
+/** Whether a key begins in a line and does not end in it, be it in base64. */
+function isOpenKey(line: string): boolean {
+  return KEY_BEGIN.test(line) || KEY_BEGIN.test(decodedEnd(line).replaceAll('\n', ' '));
+}
+
+/** What the base64 at the end of a line means. */
+function decodedEnd(line: string): string {
+  const [base64 = ''] = BASE64_AT_END.exec(line.slice(-MAX_KEY_LINE)) ?? [];
+  return Buffer.from(base64, 'base64').toString('latin1');
 }
 
 /** A message is no line of a key, and neither is prose. */

@@ -26,6 +26,10 @@ test.each([
     ['-H', 'X-Api-Key:abc'],
     ['-H', `X-Api-Key:${MASKED}`],
   ],
+  [
+    ['curl', '-s', '-u', 'me:pass word', 'https://example.com'],
+    ['curl', '-s', '-u', 'me:[redacted:login:000000000000]', 'https://example.com'],
+  ],
   [['https://me:pass@example.com/?token=abc&x=1'], [`https://${MASKED}@example.com/?token=${MASKED}&x=1`]],
 ])('%j is stored as %j', (argv, stored) => {
   expect(redactArgv(argv, redactor)).toEqual(stored);
@@ -35,6 +39,7 @@ test.each([
 test.each([
   [['--max-tokens', '100']],
   [['--token', '--other']],
+  [['docker', 'run', '-u', '1000:1000', 'curl']],
   [['--env', 'HOME=/home/me', 'https://example.com/a?b=c']],
 ])('%j is left as it is', (argv) => {
   expect(redactArgv(argv, redactor)).toEqual(argv);

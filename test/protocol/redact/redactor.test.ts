@@ -134,6 +134,51 @@ describe('by name', () => {
     expect(redact(text)).toEqual({ text, rules: [] });
   });
 
+  const VALUE = `abcdefgh${'12345678'}`;
+
+  test.each([
+    `{"name":"API_KEY","value":"${VALUE}"}`,
+    `{ "value" : "${VALUE}", "other": [1, {"a":"b"}], "key" : "db_password" }`,
+    `{"env":[{"name":"A","value":"b"},{"name":"GITHUB_TOKEN","value":"${VALUE}"}]}`,
+    `{"headers":[{"Name":"Authorization","Value":"Bearer ${VALUE}"}]}`,
+    `{"password":{"value":"${VALUE}"}}`,
+    `{"client_secret":{"type":"string","plaintext":"${VALUE}"}}`,
+    `{"passwords":["${VALUE}"],"apiKeys":["${VALUE}"],"credentials":["${VALUE}"],"secrets":["${VALUE}"]}`,
+    `{"apiKeys":"${VALUE}"}`,
+    `{"env":["API_KEY=${VALUE}"]}`,
+    `{"a":"<config><password>${VALUE}</password></config>"}`,
+    `<ns:Password xml:id="a">${VALUE}</ns:Password>`,
+    `{"command":"mysql --user me --password ${VALUE} db"}`,
+    `run --api-key "${VALUE}" now`,
+    `{"command":"curl -s -u me:${VALUE} https://example.com"}`,
+    `curl --user "me:${VALUE}" https://example.com`,
+    `machine example.com\n  login me\n  password ${VALUE}\n`,
+    `default login me password ${VALUE}`,
+    `{"a":"DISCORD_TOKEN=${VALUE}"}`,
+    `passwords: ${VALUE}`,
+  ])('the secret in %s is found, wherever its name stands', (text) => {
+    const found = redact(text).text;
+    expect(found).not.toContain(VALUE);
+    expect(found).toContain('[redacted:');
+    if (text.startsWith('{')) expect(() => JSON.parse(found)).not.toThrow();
+    expect(redact(found)).toEqual({ text: found, rules: [] });
+  });
+
+  test.each([
+    '{"name":"get_token","description":"Gets a token","value":"of sixteen digits"}',
+    '{"name":"password","value":"Ihr Kennwort"}',
+    '{"key":"token","value":"next"}',
+    '{"errors":{"password":["is too short (minimum is 8 characters)","too_short_by_2"]}}',
+    '{"password":{"type":"string","description":"At least 8","title":"Secret1"}}',
+    '{"secrets":["API_KEY","DB_PASSWORD"],"credentials":["same-origin"]}',
+    'usage: login <user> <password> [--token TOKEN] <file>',
+    'Use --password to be asked for it, and --token when you have one.',
+    'sudo -u www-data:www-data id; docker run -u 1000:1000 alpine',
+    'the machine with that login and password is gone',
+  ])('%s is left as it is', (text) => {
+    expect(redact(text)).toEqual({ text, rules: [] });
+  });
+
   test('the scheme of an authorization stays', () => {
     expect(redact('{"Authorization":"Bearer abc"}').text).toMatch(/"Bearer \[redacted:secret-value:/);
   });
@@ -222,6 +267,56 @@ test('a secret that the text breaks off in is replaced', () => {
   }
   const open = redactor.payload(Buffer.from('{"password":"correct horse bat'), false, true);
   expect(open?.payload.toString()).toMatch(/^\{"password":"\[redacted:secret-value:\w{12}\]$/);
+});
+
+test('a private key in base64 is one secret, in one line or in many', () => {
+  const lines = Array.from(
+    { length: 24 },
+    (_, i) => `${'FAKEfake0123/+'.repeat(5).slice(i % 13, 64 + (i % 13))}`,
+  );
+  const begin = `-----BEGIN ${'PRIVATE'} KEY-----`;
+  const key = [begin, ...lines, `-----END ${'PRIVATE'} KEY-----`, ''].join('\n');
+  for (const cut of [0, 1, 2])
+    for (const width of [64, 76, 120, 5000])
+      for (const end of ['\n', '\r\n', '\n    ', '\\n']) {
+        const coded = Buffer.from(key.slice(0, key.length - cut)).toString('base64');
+        const wrapped = (coded.match(new RegExp(`.{1,${width}}`, 'g')) ?? []).join(end);
+        const text = `key: ${wrapped}${end}and prose after it.`;
+        for (const form of [text, call({ text })]) {
+          const found = redact(form).text;
+          expect(found).toMatch(/key: \[redacted:private-key:\w{12}\]\S* *(?:\\?\\?n *)*\s*and prose/);
+          expect(redact(found).text).toBe(found);
+        }
+      }
+});
+
+test('what stands beside a placeholder is no less a secret', () => {
+  const before = '[redacted:github-token:0123456789ab]';
+  for (const [text, left] of [
+    [`password="${before}hunter22"`, 'hunter22'],
+    [`password="hunter22 ${before}"`, 'hunter22'],
+    [`${before} password=hunter22 ${before}`, 'hunter22'],
+    [`https://me:${before}hunter22@example.com`, 'hunter22'],
+    [`{"a":"masked-0123456789ab ${TOKEN}"}`, TOKEN],
+  ] as const) {
+    const found = redact(text).text;
+    expect(found).not.toContain(left);
+    expect(redact(found)).toEqual({ text: found, rules: [] });
+  }
+  const by = withProfile({
+    rules: ['line=/^.*internal.*$/m', 'hex=/[0-9a-f]{12}\\] and \\w+/', 'word=/redacted:\\w+/'],
+  });
+  expect(redact(`a\nsee ${before}, internal\nb`, by).text).toMatch(/^a\n\[redacted:line:\w{12}\]\nb$/);
+  expect(redact(`see ${before} and more`, by).text).toMatch(
+    /^see \[redacted:github-token:0123456789ab\]\[redacted:hex:\w{12}\]$/,
+  );
+  for (const kept of [
+    before,
+    `Cookie: a=masked-0123456789ab`,
+    `password=${before}`,
+    `"token":"Bearer ${before}"`,
+  ])
+    expect(redact(kept).text).toBe(kept);
 });
 
 test('a token is found however long it is', () => {

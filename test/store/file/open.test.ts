@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -17,6 +17,18 @@ test('a new store and its folder are private, its side files too', () => {
     0o700, 0o600, 0o600, 0o600,
   ]);
   store.close();
+});
+
+test('a store that others may read is made private when it is opened, with what lies beside it', () => {
+  const db = tempStore();
+  const first = openStore(db);
+  first.exec('PRAGMA foreign_keys = OFF; INSERT INTO label VALUES (1, 2, 3)');
+  writeFileSync(`${db}.index`, '');
+  const files = ['', '-wal', '-shm', '.index'].map((end) => `${db}${end}`);
+  for (const file of files) chmodSync(file, 0o644);
+  openStore(db).close();
+  expect(files.map(modeOf)).toEqual([0o600, 0o600, 0o600, 0o600]);
+  first.close();
 });
 
 test('a folder that exists keeps its rights', () => {

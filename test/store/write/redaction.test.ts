@@ -131,6 +131,26 @@ test('a private key over many lines of stderr is replaced line by line, and what
   for (const line of FAKE_KEY.split('\n').slice(1, 4)) expect(storeHolds(db, line)).toBe(false);
 });
 
+test('a private key in lines of base64 on stderr is replaced line by line, and what follows is not', () => {
+  const { db, store, intake, save } = startStdio();
+  const coded =
+    Buffer.from(`${FAKE_KEY}\n`)
+      .toString('base64')
+      .match(/.{1,76}/g) ?? [];
+  const lines = ['before', ...coded.map((line, i) => (i === 0 ? `key: ${line}` : line)), 'after'];
+  for (const line of lines) intake.framer.feed({ kind: 2, owner: 0, at: 1, bytes: Buffer.from(`${line}\n`) });
+  save();
+  const key = 'stderr [redacted:private-key:…]';
+  expect(textsOf(store)).toEqual([
+    'stderr before',
+    'stderr key: [redacted:private-key:…]',
+    ...coded.slice(1).map(() => key),
+    'stderr after',
+  ]);
+  store.close();
+  for (const line of coded) expect(storeHolds(db, line)).toBe(false);
+});
+
 test('a log that only mentions the beginning of a key loses no further lines', () => {
   const { store, intake, save } = startStdio();
   const lines = [`expected ${FAKE_KEY.split('\n')[0]} in the file`, 'so nothing was loaded at all', 'x'];
