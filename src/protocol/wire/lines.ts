@@ -11,6 +11,7 @@
  * A peer whose very first bytes are an LSP header (`Content-Length: n`) is framed by that length instead,
  * because its messages carry no newline.
  */
+import { Fragments } from './fragments.ts';
 import type { Frame, FramePart, LineEnd, StdioChannel } from './frame.ts';
 
 export type LineSplitter = {
@@ -27,11 +28,6 @@ export type LineSplitter = {
   /** The unfinished line so far, as the fragments that arrived, the oldest first. Empty between lines. */
   held(): readonly Buffer[];
 };
-
-const EMPTY = Buffer.alloc(0);
-
-/** A smaller piece is copied: as a view it would keep the whole buffer alive that it came in, for as long as its line lasts. */
-const COPIED_BELOW_BYTES = 4096;
 
 const LF = 0x0a;
 
@@ -52,8 +48,7 @@ export function createLineSplitter(options: {
   onSkip: (bytes: number) => void;
 }): LineSplitter {
   const { channel, maxBytes, onFrame, onSkip } = options;
-  let fragments: Buffer[] = [];
-  let keptBytes = 0;
+  let fragments = new Fragments();
   let size = 0;
   let lastAt = 0;
   /** True until the first line that is not blank has been seen. */
@@ -73,7 +68,7 @@ export function createLineSplitter(options: {
         hold(bytes.subarray(from, to));
         lspBodyLeft -= to - from;
         from = to;
-        if (lspBodyLeft === 0) give(joined(), '', 'lsp-body');
+        if (lspBodyLeft === 0) give(fragments.joined(), '', 'lsp-body');
         continue;
       }
       const end = bytes.indexOf(LF, from);
@@ -83,8 +78,6 @@ export function createLineSplitter(options: {
         onSkip(to - from + (end === -1 ? 0 : 1));
       } else if (end !== -1 && size === 0 && !isStart && !isInLspHeader && to - from <= maxBytes) {
         // By far the most lines: whole in one chunk, and certainly no LSP header.
-        size = to - from;
-        keptBytes = size;
         finishPlainLine(bytes, from, to);
       } else {
         hold(bytes.subarray(from, to));
@@ -97,27 +90,24 @@ export function createLineSplitter(options: {
 
   function finishPlainLine(bytes: Buffer, from: number, to: number): void {
     const endsWithCr = to > from && bytes[to - 1] === CR;
-    if (endsWithCr) {
-      size -= 1;
-      keptBytes -= 1;
-    }
+    size = to - from - (endsWithCr ? 1 : 0);
     give(bytes.subarray(from, from + size), endsWithCr ? '\r\n' : '\n', 'line');
   }
 
   function hold(bytes: Buffer): void {
     size += bytes.length;
-    const room = maxBytes - keptBytes;
-    if (room <= 0 || bytes.length === 0) return;
-    const kept = bytes.length > room ? bytes.subarray(0, room) : bytes;
-    keptBytes += kept.length;
-    fragments.push(kept.length < COPIED_BELOW_BYTES ? Buffer.from(kept) : kept);
+    const room = maxBytes - fragments.length;
+    if (room > 0) fragments.add(bytes.length > room ? bytes.subarray(0, room) : bytes);
   }
 
   function finishLine(): void {
-    const endsWithCr = keptBytes === size && fragments.at(-1)?.at(-1) === CR;
-    if (endsWithCr) dropLastByte();
+    const endsWithCr = fragments.length === size && fragments.lastByte() === CR;
+    if (endsWithCr) {
+      fragments.dropLastByte();
+      size -= 1;
+    }
     const header = isStart || isInLspHeader ? lspHeader() : undefined;
-    give(joined(), endsWithCr ? '\r\n' : '\n', header ?? 'line');
+    give(fragments.joined(), endsWithCr ? '\r\n' : '\n', header ?? 'line');
     if (header === 'lsp-header' && !isInLspHeader && lspLength !== undefined) {
       lspBodyLeft = lspLength;
       lspLength = undefined;
@@ -129,7 +119,7 @@ export function createLineSplitter(options: {
   /** Decides whether the line that just ended belongs to an LSP header block, and keeps the block's state. */
   function lspHeader(): FramePart | undefined {
     if (isInLspHeader) {
-      const isField = size === 0 || LSP_FIELD.test(joined().toString('latin1', 0, LSP_HEADER_MAX));
+      const isField = size === 0 || LSP_FIELD.test(fragments.joined().toString('latin1', 0, LSP_HEADER_MAX));
       if (size === 0 || !isField) isInLspHeader = false;
       else readLength();
       if (!isField) lspLength = undefined;
@@ -142,40 +132,25 @@ export function createLineSplitter(options: {
   }
 
   function readLength(): boolean {
-    const match = LSP_HEADER.exec(joined().toString('latin1'));
+    const match = LSP_HEADER.exec(fragments.joined().toString('latin1'));
     if (match?.[1] === undefined) return false;
     lspLength = Number(match[1]);
     return true;
   }
 
   function give(payload: Buffer, lineEnd: LineEnd, part: FramePart, isCut = false): void {
-    const truncated = isCut || keptBytes < size;
+    const truncated = isCut || payload.length < size;
     const frame = { channel, at: lastAt, payload, lineEnd, size, truncated, part, http: null };
-    fragments = [];
-    keptBytes = 0;
+    if (fragments.length > 0) fragments = new Fragments();
     size = 0;
     // What follows a body must be a header again, not a line.
     if (part === 'lsp-body') isStart = true;
     onFrame(frame);
   }
 
-  function joined(): Buffer {
-    const [first] = fragments;
-    if (first === undefined) return EMPTY;
-    if (fragments.length > 1) fragments = [Buffer.concat(fragments, keptBytes)];
-    return fragments[0] ?? EMPTY;
-  }
-
-  function dropLastByte(): void {
-    const last = fragments.pop();
-    if (last !== undefined && last.length > 1) fragments.push(last.subarray(0, -1));
-    keptBytes -= 1;
-    size -= 1;
-  }
-
   function gap(endsInsideLine: boolean): boolean {
     const beganInsideLine = size > 0 || isResyncing;
-    if (size > 0) give(joined(), '', lspBodyLeft > 0 ? 'lsp-body' : 'line', true);
+    if (size > 0) give(fragments.joined(), '', lspBodyLeft > 0 ? 'lsp-body' : 'line', true);
     lspBodyLeft = 0;
     isInLspHeader = false;
     lspLength = undefined;
@@ -184,10 +159,10 @@ export function createLineSplitter(options: {
   }
 
   function end(): void {
-    if (size > 0) give(joined(), '', lspBodyLeft > 0 ? 'lsp-body' : 'line');
+    if (size > 0) give(fragments.joined(), '', lspBodyLeft > 0 ? 'lsp-body' : 'line');
   }
 
-  return { feed, gap, end, held: () => fragments };
+  return { feed, gap, end, held: () => fragments.pieces() };
 }
 
 /**

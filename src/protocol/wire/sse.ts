@@ -16,6 +16,7 @@
 
 import { createParser } from 'eventsource-parser';
 import { byteOrderMarkLength } from '../text.ts';
+import { Fragments } from './fragments.ts';
 
 /**
  * One block of an event stream: everything up to and including the empty line that ends it. `at` is when its last byte
@@ -40,9 +41,6 @@ type SseSplitter = {
 
 const EMPTY = Buffer.alloc(0);
 
-/** A smaller piece is copied: as a view it would keep the whole buffer alive that it came in, for as long as its block lasts. */
-const COPIED_BELOW_BYTES = 4096;
-
 const LF = 0x0a;
 
 const CR = 0x0d;
@@ -60,8 +58,7 @@ export function createSseSplitter(options: {
   onSkip: (bytes: number) => void;
 }): SseSplitter {
   const { maxBytes, onBlock, onOversize, onSkip } = options;
-  let fragments: Buffer[] = [];
-  let keptBytes = 0;
+  let fragments = new Fragments();
   let size = 0;
   let lastAt = 0;
   /** Nothing of the current line has come, except perhaps the LF of the line end before it. */
@@ -117,33 +114,22 @@ export function createSseSplitter(options: {
   }
 
   function hold(bytes: Buffer): void {
-    const wasOversize = size > keptBytes;
-    const room = maxBytes - keptBytes;
+    const wasOversize = size > fragments.length;
+    const room = maxBytes - fragments.length;
     size += bytes.length;
-    if (room > 0) keep(bytes.subarray(0, room));
+    if (room > 0) fragments.add(bytes.subarray(0, room));
     if (bytes.length <= room) return;
-    if (!wasOversize) for (const fragment of fragments) onOversize(fragment);
+    if (!wasOversize) for (const fragment of fragments.pieces()) onOversize(fragment);
     onOversize(bytes.subarray(room));
   }
 
-  function keep(bytes: Buffer): void {
-    keptBytes += bytes.length;
-    fragments.push(bytes.length < COPIED_BELOW_BYTES ? Buffer.from(bytes) : bytes);
-  }
-
   function give(isComplete: boolean, isCut = false): void {
-    const truncated = isCut || keptBytes < size;
-    const block = { at: lastAt, payload: joined(), size, truncated, isComplete };
-    fragments = [];
-    keptBytes = 0;
+    const truncated = isCut || fragments.length < size;
+    const block = { at: lastAt, payload: fragments.joined(), size, truncated, isComplete };
+    fragments = new Fragments();
     size = 0;
     hasContent = false;
     onBlock(block);
-  }
-
-  function joined(): Buffer {
-    if (fragments.length > 1) return Buffer.concat(fragments, keptBytes);
-    return fragments[0] ?? EMPTY;
   }
 
   function gap(): void {
@@ -158,7 +144,7 @@ export function createSseSplitter(options: {
     if (size > 0) give(!hasContent);
   }
 
-  return { feed, gap, end, held: () => fragments };
+  return { feed, gap, end, held: () => fragments.pieces() };
 }
 
 /**

@@ -2,10 +2,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
+import { Fragments } from '../../protocol/wire/fragments.ts';
 import { createSseSplitter, type SseBlock } from '../../protocol/wire/sse.ts';
-
-/** A smaller piece is copied: as a view it would keep its whole batch alive for as long as its body lasts. */
-const COPIED_BELOW_BYTES = 4096;
 
 export type CollectedBody = {
   /** Without its content coding, if that could be undone. */
@@ -21,10 +19,9 @@ export type CollectedBody = {
 /** A class, because there is one for every body, and closures cost more. */
 export class BodyCollector {
   readonly #maxBytes: number;
-  readonly #pieces: Buffer[] = [];
+  readonly #fragments = new Fragments();
   /** The body as its sender sent it, once an edit has made a difference. */
   #originals: Uint8Array[] | null = null;
-  #keptBytes = 0;
   #size = 0;
   #hasLost = false;
   #hash: Hash | null = null;
@@ -40,18 +37,17 @@ export class BodyCollector {
 
   /** What is kept so far, in pieces. */
   get held(): readonly Buffer[] {
-    return this.#pieces;
+    return this.#fragments.pieces();
   }
 
   /** Returns how many of the bytes are lost, because others before them are. */
   feed(bytes: Buffer, original?: Uint8Array): number {
-    if (original !== undefined) this.#originals ??= [...this.#pieces];
+    if (original !== undefined) this.#originals ??= [...this.#fragments.pieces()];
     this.#originals?.push(original ?? bytes);
     this.#size += bytes.length;
-    const room = this.#hasLost ? 0 : this.#maxBytes - this.#keptBytes;
+    const room = this.#hasLost ? 0 : this.#maxBytes - this.#fragments.length;
     const kept = bytes.length > room ? bytes.subarray(0, room) : bytes;
-    if (kept.length > 0) this.#pieces.push(kept.length < COPIED_BELOW_BYTES ? Buffer.from(kept) : kept);
-    this.#keptBytes += kept.length;
+    this.#fragments.add(kept);
     if (this.#hasLost) return bytes.length;
     if (kept.length < bytes.length) this.#hashBeyond(bytes.subarray(kept.length));
     return 0;
@@ -67,10 +63,8 @@ export class BodyCollector {
 
   /** Undoes the content coding, if it is there to undo. */
   collect(coding: string): CollectedBody {
-    const [first] = this.#pieces;
-    const isOne = first !== undefined && this.#pieces.length === 1;
-    const bytes = isOne ? first : Buffer.concat(this.#pieces, this.#keptBytes);
-    const truncated = this.#keptBytes < this.#size;
+    const bytes = this.#fragments.joined();
+    const truncated = bytes.length < this.#size;
     const decoded = truncated ? null : decodeBody(bytes, coding, this.#maxBytes);
     const payload = decoded ?? bytes;
     return {
@@ -86,7 +80,7 @@ export class BodyCollector {
   #hashBeyond(rest: Buffer): void {
     if (this.#hash === null) {
       this.#hash = createHash('sha256');
-      for (const piece of this.#pieces) this.#hash.update(piece);
+      for (const piece of this.#fragments.pieces()) this.#hash.update(piece);
     }
     this.#hash.update(rest);
   }
