@@ -152,3 +152,18 @@ test('new_episodes adds what a client asks to what was recorded of it, and one c
   expect(await again[1]?.('more')).toBe(5);
   expect(await again[0]?.()).toBe(1);
 });
+
+test('verify plays one client after the other, each with a handshake of its own', async () => {
+  const file = join(tempFolder(), 'two.ndjson');
+  await takeTurns(file, { mode: 'once', upstream: await startCounter() }, WAYS.transports);
+  const ignoring = ['--ignore-result', '$.content', '--json'];
+  const { code, stdout } = await tapedeckInProcess(['verify', file, await startCounter(), ...ignoring]);
+  const lines = stdout
+    .toString()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const asked = lines.filter(({ type }) => type === 'exchange').map(({ method }) => method);
+  const client = ['initialize', 'tools/call', 'tools/call'];
+  expect([code, asked]).toEqual([0, [...client, ...client]]);
+});

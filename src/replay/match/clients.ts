@@ -37,6 +37,8 @@ export type BoundClient = {
   /** The recorded call that answers, by its number in the script. */
   next(key: RequestKey): Hit | NoHit;
   candidates: CallCursor['candidates'];
+  /** Another recorded client that asked this; null where none did. */
+  askedBy(key: RequestKey): number | null;
   /** The recorded client that it is; null while it is none. */
   boundTo(): number | null;
   /** The number for what is added to the recording: that of the recorded client, or a new one. It is never another one after. */
@@ -206,6 +208,10 @@ export function createClients(recording: Recording, options: ClientsOptions): Cl
       meet,
       next,
       candidates: (key, max) => player.cursor?.candidates(key, max) ?? { candidates: [], isCut: false },
+      askedBy(key) {
+        const others = isOnly ? [] : roles.filter((role) => role !== player.role);
+        return others.find(({ calls }) => calls.tryOut().next(key).kind === 'hit')?.number ?? null;
+      },
       boundTo: () => player.role?.number ?? null,
       number() {
         if (number !== null) return number;

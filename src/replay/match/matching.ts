@@ -10,8 +10,8 @@ import { type BoundClient, createClients } from './clients.ts';
 import { readRefusals } from './faults.ts';
 import { COMMAND_LINE_WORDS, type HintWords } from './hints.ts';
 import { createRecordingKeys, type RequestKey } from './key.ts';
-import type { Hit } from './matcher.ts';
-import { explainMiss, type MissContext, unreadableMiss } from './miss.ts';
+import type { Hit, NoHit } from './matcher.ts';
+import { explainMiss, type MissContext, type MissExplanation, unreadableMiss } from './miss.ts';
 import {
   ambiguousRefusal,
   doubtfulRefusal,
@@ -131,13 +131,19 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     if (keys.isAmbiguous(key)) return refuse(ambiguousRefusal(request), null);
     try {
       const found = client.next(key);
-      return found.kind === 'hit'
-        ? found
-        : refuse(missRefusal(explainMiss(key, found, client, context)), null);
+      return found.kind === 'hit' ? found : refuse(missRefusal(explained(client, key, found)), null);
     } catch (error) {
       // Recorded calls are read when they are compared, and the store may have gone by then.
       return refuse(unreadableRefusal(request, error as Error), null);
     }
+  }
+
+  function explained(client: BoundClient, key: RequestKey, found: NoHit): MissExplanation {
+    const miss = explainMiss(key, found, client, context);
+    const other = client.askedBy(key);
+    if (other === null) return miss;
+    const who = `client ${other} of the recording asked this, and this client is client ${client.boundTo()}`;
+    return { ...miss, remarks: [...miss.remarks, who] };
   }
 
   function decideCall(request: RequestMessage, { call, isRepeat }: Hit): Decision {

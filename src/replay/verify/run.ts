@@ -25,6 +25,7 @@ import {
   outgoingRequest,
 } from '../recording/outgoing.ts';
 import { collectTools, type Recording, type Tools } from '../recording/recording.ts';
+import type { ScriptLine } from '../recording/script.ts';
 import { hasPlaceholder } from '../recording/secrets.ts';
 import type { CallTopic } from '../recording/topics.ts';
 import { type Answers, createAnswers } from './answers.ts';
@@ -62,12 +63,37 @@ export async function verify(
   connect: Connect,
   options: VerifyOptions,
 ): Promise<Verification> {
+  const { clients } = recording.script;
+  if (clients.length < 2) return verifyOne(recording, connect, options);
+  const checked: RequestCheck[] = [];
+  const lists = new Map<string, ListChange>();
+  for (const client of clients) {
+    const one = await verifyOne(partOf(recording, client), connect, options);
+    checked.push(...one.checked);
+    for (const change of one.lists) lists.set(`${change.kind} ${change.name}`, change);
+  }
+  return { checked, lists: [...lists.values()] };
+}
+
+async function verifyOne(
+  recording: Recording,
+  connect: Connect,
+  options: VerifyOptions,
+): Promise<Verification> {
   const run = createRun(recording, connect, options);
   try {
     return await run.play();
   } finally {
     await run.close();
   }
+}
+
+/** What was said between one recorded client and the server. */
+function partOf(recording: Recording, client: number): Recording {
+  function* lines(): Generator<ScriptLine> {
+    for (const line of recording.lines()) if (line.client === client) yield line;
+  }
+  return { ...recording, lines };
 }
 
 function createRun(recording: Recording, connect: Connect, options: VerifyOptions) {

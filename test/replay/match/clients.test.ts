@@ -60,7 +60,12 @@ async function stage(said: readonly Said[] | Recording, options: Partial<Matchin
         const answer = recording.script.stepsOf(decision.call).at(-1);
         return JSON.parse(recording.load(answer?.place ?? { seq: 0, n: 0 }).toString()).result;
       };
-      return { ...client, ask, enter: (name: string) => ask('initialize', hello(name)) };
+      const why = (method: string) => {
+        const json = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method }));
+        const decision = client.decide(parseOne(json) as RequestMessage, json);
+        return decision.kind === 'refuse' ? decision.refusal.line : '';
+      };
+      return { ...client, ask, why, enter: (name: string) => ask('initialize', hello(name)) };
     },
   };
 }
@@ -133,6 +138,7 @@ test('a client that was answered as one is not answered as another', async () =>
   two.enter('twin');
   expect(one.ask('count')).toBe(1);
   expect(one.ask('right')).toBe('never-recorded');
+  expect(one.why('right')).toContain('client 2 of the recording asked this, and this client is client 1');
   expect(two.ask('count')).toBe(2);
   expect(two.ask('right')).toBe('r');
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FramePart, HttpChannel, HttpMark, LineEnd } from '../../../src/protocol/wire/frame.ts';
-import { flagsOf, formOf } from '../../../src/store/file/columns.ts';
+import { clientIn, flagsOf, formOf } from '../../../src/store/file/columns.ts';
 import { frameOf, httpFrameOf } from '../../support/messages.ts';
 
 /** Every subset of some things. */
@@ -49,5 +49,17 @@ test('every form of a body or event is told by its flags, and found again', () =
         expect(formOf(flags, channel)).toEqual({ lineEnd: '', part, truncated, marks });
       }
     }
+  }
+});
+
+test('a client is told by its flag, whatever else there is to tell, and the first one has none', () => {
+  for (const [flags, client] of [
+    [flagsOf({ ...frameOf('stdin', 'x'), client: 2 }), 2],
+    [flagsOf({ ...frameOf('stdin', 'x', { truncated: true }), lineEnd: '', client: 12 }), 12],
+    [flagsOf({ ...httpFrameOf('sse', 'x'), client: 3 }), 3],
+    [flagsOf(frameOf('stdin', 'x')), 1],
+  ] as const) {
+    expect(clientIn(flags)).toBe(client);
+    expect(formOf(flags, 'stdin').client).toBe(client === 1 ? undefined : client);
   }
 });
