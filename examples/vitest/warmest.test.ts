@@ -34,6 +34,22 @@ describe.concurrent('the warmest city', () => {
   });
 });
 
+describe('a server that is busy', () => {
+  // What another test has recorded.
+  const recording = new URL(
+    '__recordings__/warmest.test/the-warmest-city.is-found-among-three.ndjson',
+    import.meta.url,
+  );
+  test.override({ deckOptions: { recording } });
+
+  test('can be asked again', async ({ deck }) => {
+    const client = await connect(deck);
+    deck.override('tools/call temperature', { error: { code: -32000, message: 'Too many requests' } });
+    await expect(warmest(client, ['Bern', 'Lagos', 'Oslo'])).rejects.toThrow('Too many requests');
+    expect(await warmest(client, ['Bern', 'Lagos', 'Oslo'])).toBe('Lagos');
+  });
+});
+
 test('every recording has its test', ({ orphans }) => {
   expect(orphans).toEqual([]);
 });

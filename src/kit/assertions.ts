@@ -91,7 +91,7 @@ export function assertAllUsed(unused: readonly RecordedCall[], except: readonly 
   fail(`${many} never asked for.`, [...lines, ...andMore(left.length - MAX_LISTED)]);
 }
 
-function isExpected(call: CallContent, expected: Expected): boolean {
+export function isExpected(call: CallContent, expected: Expected): boolean {
   const [name, params] = partsOf(expected);
   return isNamed(call, name) && (params === undefined || diffTo(call, params).similarity === 1);
 }

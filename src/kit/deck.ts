@@ -53,11 +53,60 @@ export type DeckOptions = {
   readonly ignore?: readonly string[] | undefined;
   /** The same for one tool, in its arguments: `search:$.now`. */
   readonly ignoreTool?: readonly string[] | undefined;
+  /**
+   * JSON paths in the params of requests, or `search:$.now` in the arguments of one tool: what must be there, with any value.
+   */
+  readonly anyValue?: readonly string[] | undefined;
+  /** The same for arrays whose elements may come in any order. */
+  readonly anyOrder?: readonly string[] | undefined;
+  /**
+   * Returns what counts of a request: two requests for the same tool are equal if these values are. Called for live and for
+   * recorded requests; `undefined` leaves one as it is. `command` cannot be used with it.
+   */
+  readonly matchBy?: ((call: MatchedCall) => object | undefined) | undefined;
+  /**
+   * Returns what is stored of a message, the same or a changed one; the client gets what the server said. Its `id` and `method`
+   * must stay. Called for live requests, too, before they are compared. Secrets are redacted afterwards. `command` cannot be
+   * used with it.
+   */
+  readonly beforeStoring?:
+    | ((message: StoredMessage, about: { readonly from: 'client' | 'server' }) => StoredMessage)
+    | undefined;
   /** How to answer a call that comes more often than it was recorded: `error` (the default), the `last` answer, or a `cycle`. */
   readonly repeat?: 'error' | 'last' | 'cycle' | undefined;
   /** `fast` (the default), `recorded`, or how many times as fast as recorded. */
   readonly speed?: 'fast' | 'recorded' | number | undefined;
 };
+
+/** A message as `beforeStoring` gets it, a copy of its own: it may be changed, all but its `id` and `method`. */
+export type StoredMessage = {
+  readonly jsonrpc: '2.0';
+  readonly id?: string | number | null;
+  readonly method?: string;
+  /** Of a request or a notification. */
+  params?: unknown;
+  /** Of an answer: one of the two. */
+  result?: unknown;
+  error?: unknown;
+};
+
+/** A request as `matchBy` gets it. */
+export type MatchedCall = {
+  /** Such as `tools/call`. */
+  readonly method: string;
+  /** The tool, prompt or resource that it is about; null where the method has none. */
+  readonly target: string | null;
+  /** As JSON has them; `{}` where the request had none. */
+  readonly params: unknown;
+};
+
+/** What a server answers: a result, or an error. */
+export type ServerAnswer =
+  | { readonly result: object }
+  | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
+
+/** An answer, or what makes one of a call; `undefined` leaves the call as it is. */
+export type DeckAnswer = ServerAnswer | ((call: MatchedCall) => ServerAnswer | undefined);
 
 /** A `URL` with the scheme `file:`. It is not the type `URL`, because a project may lack the types of Node and of browsers. */
 export type FileUrl = {
@@ -185,6 +234,16 @@ export type Deck = {
   listen(): Promise<Listening>;
   /** A command line for anything that spawns a stdio server. The spawning side ends the process, as with any server. */
   command(): ServerCommand;
+  /**
+   * Answers a call otherwise than it was recorded: the next one, or as many as `times` says. Nothing recorded is used up, no
+   * server is asked, and nothing is stored. `params`: only calls with these. Of several that fit, the last one counts. `command`
+   * cannot be used with it.
+   */
+  override(
+    call: CallName,
+    answer: DeckAnswer,
+    options?: { readonly params?: ExpectedParams; readonly times?: number },
+  ): void;
   /** What was called so far, in order. */
   readonly calls: readonly Call[];
   /** The recorded calls that no client has asked for so far, in recorded order. */

@@ -9,6 +9,7 @@ import { escapeText } from '../protocol/text.ts';
 import { type CallLog, createCallLog } from '../replay/call-log.ts';
 import type { Notice } from '../replay/match/compare.ts';
 import { TEST_KIT_WORDS } from '../replay/match/hints.ts';
+import type { MatchFunctions } from '../replay/match/key.ts';
 import { createMatching } from '../replay/match/matching.ts';
 import { createMock } from '../replay/mock.ts';
 import type { Recording } from '../replay/recording/recording.ts';
@@ -20,6 +21,7 @@ import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrd
 import { type CallSheet, createCallSheet } from './call-sheet.ts';
 import type { Deck, DeckOptions, FileUrl, RecordedCall } from './deck.ts';
 import { createDoors, type Doors } from './doors.ts';
+import { createOverrides, deckFunctions, type Overrides } from './functions.ts';
 import { readSettings, type Settings, serverCommand } from './settings.ts';
 
 /** The test's own timeout comes first. */
@@ -37,16 +39,24 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
   const settings = readSettings(recording, options);
   const sheet = createCallSheet();
   const log = createCallLog('here', now, sheet.add);
-  const playback = await openPlayed(settings);
+  const notices: string[] = [];
+  const functions = deckFunctions(
+    { beforeStoring: settings.beforeStoring, matchBy: settings.matchCall },
+    (what) => void notices.push(escapeText(what)),
+  );
+  const playback = await openPlayed(settings, functions.edit);
   try {
-    return createDeck(settings, playback, sheet, log);
+    return createDeck(settings, playback, sheet, log, functions, notices);
   } catch (error) {
     playback.close();
     throw error;
   }
 }
 
-async function openPlayed(settings: Settings): Promise<Playback> {
+async function openPlayed(
+  settings: Settings,
+  edit: ReturnType<typeof deckFunctions>['edit'],
+): Promise<Playback> {
   const { recording, db, mode, upstream, keepsFailures, redaction } = settings;
   const { signal } = new AbortController();
   const reading = { signal, onFrame() {}, notices: NO_NOTICES };
@@ -54,7 +64,7 @@ async function openPlayed(settings: Settings): Promise<Playback> {
     const asksServer = mode !== 'none' && upstream !== null;
     if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });
     return await openPlayback({
-      ...{ recording, db, mode, keepsFailures, redaction },
+      ...{ recording, db, mode, keepsFailures, redaction, edit },
       openSource: () => openRecordingSource(recording, db, reading),
       server: asksServer ? upstream : null,
       timeoutMs: LIVE_TIMEOUT_MS,
@@ -75,20 +85,31 @@ function notRecorded({ recording, upstream }: Settings, cause: TapedeckError): T
   return new TapedeckError('not-found', `${what} ${help}`, { cause });
 }
 
-function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, log: CallLog): Deck {
+function createDeck(
+  settings: Settings,
+  playback: Playback,
+  sheet: CallSheet,
+  log: CallLog,
+  functions: MatchFunctions,
+  notices: string[],
+): Deck {
   const { recording, live, plan } = playback;
   const { mode, speed } = settings;
   const matching = createMatching(recording, {
     ...settings,
+    ...functions,
     words: TEST_KIT_WORDS,
     sharesClients: !plan.asks,
   });
   const recorded = createRecordedCalls(recording, matching.unasked());
-  const notices: string[] = [];
   const onNotice = ({ text }: Notice) =>
     void notices.push(text.trimEnd().split('\n').map(escapeText).join('\n'));
   const events = { ...log, onNotice };
-  const doors = createDoors(recording, () => createMock({ recording, matching, speed, events, live }));
+  const overrides = createOverrides();
+  const override = overrides.answerTo;
+  const doors = createDoors(recording, () =>
+    createMock({ recording, matching, speed, events, live, override }),
+  );
   let closing: Promise<void> | null = null;
   let lastUnused: Deck['unused'] = [];
   /** Puts back what processes may have changed. */
@@ -120,8 +141,13 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
     listen: doors.listen,
     command() {
       doors.refuseIfClosed();
+      refuseFunctions(settings, overrides);
       if (sheet.files() === 0 && playback.discard !== null) restore = restorerOf(settings.recording);
       return serverCommand(settings, plan.plays ? recording.session.id : null, sheet.newFile());
+    },
+    override(call, answer, { params, times = 1 } = {}) {
+      if (sheet.files() > 0) throw cannotCall('`override`');
+      overrides.add(call, answer, params, times);
     },
     get calls() {
       return sheet.calls();
@@ -143,6 +169,20 @@ function createDeck(settings: Settings, playback: Playback, sheet: CallSheet, lo
     discard: () => end(discard),
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Throws `TapedeckError` `usage` for what only clients of this process can have. */
+function refuseFunctions({ beforeStoring, matchCall }: Settings, overrides: Overrides): void {
+  if (overrides.isUsed()) throw cannotCall('`override`');
+  if (beforeStoring !== undefined) throw cannotCall('the option `beforeStoring`');
+  if (matchCall !== undefined) throw cannotCall('the option `matchBy`');
+}
+
+function cannotCall(what: string): TapedeckError {
+  return new TapedeckError(
+    'usage',
+    `Expected no ${what} beside \`command\`, whose process cannot call functions of the test. Use \`transport\` or \`listen\`.`,
+  );
 }
 
 async function closeAll(

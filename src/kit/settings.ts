@@ -23,7 +23,7 @@ import type {
   UpstreamUrl,
 } from './deck.ts';
 
-export type Settings = MatchingOptions & {
+export type Settings = Omit<MatchingOptions, 'matchBy' | 'beforeMatching'> & {
   /** An absolute path, or a session. */
   recording: string;
   db: string | undefined;
@@ -32,6 +32,8 @@ export type Settings = MatchingOptions & {
   upstream: Server | null;
   keepsFailures: boolean;
   redaction: RedactionProfile;
+  beforeStoring: DeckOptions['beforeStoring'];
+  matchCall: DeckOptions['matchBy'];
   speed: Speed;
 };
 
@@ -55,6 +57,8 @@ export function readSettings(given: string | FileUrl, options: DeckOptions): Set
     mode: chooseMode(options.mode, process.env, upstream !== null),
     upstream,
     keepsFailures: options.recordFailures ?? false,
+    ...{ beforeStoring: options.beforeStoring, matchCall: options.matchBy },
+    ...{ anyValue: options.anyValue ?? [], anyOrder: options.anyOrder ?? [] },
     ...{ ignore: both('ignore'), ignoreTool: both('ignoreTool'), repeat, speed: factor },
   };
 }
@@ -151,7 +155,8 @@ function expected(got: string): TapedeckError {
  * store; `calls`: the file in which the process logs its calls.
  */
 export function serverCommand(settings: Settings, session: string | null, calls: string): ServerCommand {
-  const { recording, db, mode, upstream, ignore, ignoreTool, repeat, speed, redaction } = settings;
+  const { recording, db, mode, upstream, ignore, repeat, speed, redaction } = settings;
+  const { ignoreTool = [], anyValue = [], anyOrder = [] } = settings;
   const asked = mode === 'none' ? null : upstream;
   const source = isTextRecording(recording) ? [recording] : [session ?? recording, '--db', storePath(db)];
   const args = [
@@ -164,6 +169,8 @@ export function serverCommand(settings: Settings, session: string | null, calls:
     ...(asked?.options ?? []),
     ...ignore.flatMap((path) => ['--ignore', path]),
     ...ignoreTool.flatMap((path) => ['--ignore-tool', path]),
+    ...anyValue.flatMap((path) => ['--any-value', path]),
+    ...anyOrder.flatMap((path) => ['--any-order', path]),
     ...['--repeat', repeat, '--speed', String(speed), '--calls', calls],
     ...(asked?.words ?? []),
   ];

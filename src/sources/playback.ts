@@ -42,7 +42,7 @@ import { isTextRecording, type Source } from './source.ts';
 /** A live server, and how a recording names it. */
 export type LiveTarget = { connect: Connect; url: URL | null; command: readonly string[] | null };
 
-type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' | 'onCall'> & {
+type PlaybackOptions = Pick<LiveRecorderOptions, 'timeoutMs' | 'keepsFailures' | 'onCall' | 'edit'> & {
   /** The path of a text recording, or a session of the store `db`. */
   recording: string;
   db: string | undefined;
@@ -72,7 +72,7 @@ const DEFAULT_PATH = '/mcp';
 
 /** Throws `TapedeckError` for a recording or a server that cannot be used in this mode. */
 export async function openPlayback(options: PlaybackOptions): Promise<Playback> {
-  const { server, recording: name, timeoutMs, keepsFailures, onCall } = options;
+  const { server, recording: name, timeoutMs, keepsFailures, onCall, edit } = options;
   if (server === null) return playAlone(await options.openSource(), planMode('none', true), options);
   const source = await openIfThere(options);
   const plan = planMode(options.mode, source !== null);
@@ -84,7 +84,7 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
   const { recording, form, close } = opened;
   const tape = redacting(options.isHeld ? heldTape(opened.tape) : opened.tape, opened);
   const deck = createLiveRecorder({
-    ...{ tape, form, timeoutMs, now, keepsFailures, onCall },
+    ...{ tape, form, timeoutMs, now, keepsFailures, onCall, edit },
     played: plan.plays ? recording : null,
     connect: server.connect,
     replaces: source !== null && !plan.plays,

@@ -9,7 +9,7 @@ import { ROOT, start } from '../support/tapedeck.ts';
 const EXAMPLES = join(ROOT, 'examples');
 /** What each says when all of its tests have passed. */
 const PASSED: [name: string, passed: RegExp][] = [
-  ['vitest', /Tests +3 passed \(3\)/],
+  ['vitest', /Tests +4 passed \(4\)/],
   ['jest', /Tests: +2 passed, 2 total/],
   ['node-test', /pass 2\n. fail 0/],
 ];

@@ -27,6 +27,8 @@ type Options = ModeOptions & {
   repeat: Repeat;
   ignore: string[];
   'ignore-tool': string[];
+  'any-value': string[];
+  'any-order': string[];
   speed: string;
   report: string | undefined;
   calls: string | undefined;
@@ -83,6 +85,21 @@ const REPLAY_OPTIONS = {
     default: [] as string[],
     requiresArg: true,
     describe: 'The same in the arguments of one tool, as name:$.path; may be repeated',
+  },
+  'any-value': {
+    type: 'string',
+    array: true,
+    default: [] as string[],
+    requiresArg: true,
+    describe:
+      'A JSON path in params, or tool:$.path in arguments, that must be there, with any value; may be repeated',
+  },
+  'any-order': {
+    type: 'string',
+    array: true,
+    default: [] as string[],
+    requiresArg: true,
+    describe: 'The same for an array whose elements may come in any order; may be repeated',
   },
   speed: {
     type: 'string',
@@ -201,6 +218,8 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       repeat: argv.repeat,
       ignore: argv.ignore,
       ignoreTool: argv['ignore-tool'],
+      anyValue: argv['any-value'],
+      anyOrder: argv['any-order'],
       words: argv.hints === 'kit' ? TEST_KIT_WORDS : COMMAND_LINE_WORDS,
       sharesClients: !plan.asks,
     });

@@ -34,9 +34,13 @@ export type MemberFilter = {
   enter(step: string | number): MemberFilter | null;
   /** Whether a member is left out if its value is an object or array with nothing in it, or nothing left of it. */
   dropsEmpty: boolean;
+  /** `any value`: one text stands for whatever the value is. `any order`: the elements of an array are sorted. */
+  takes?: 'any value' | 'any order' | undefined;
 };
 
 export const KEEP_ALL: MemberFilter = { enter: () => KEEP_ALL, dropsEmpty: false };
+
+const ANY_VALUE = '"(any value)"';
 
 const OPEN_OBJECT = 0x7b;
 
@@ -59,6 +63,8 @@ type Open = {
   members: Member[] | undefined;
   isSorted: boolean;
   count: number;
+  /** Of an array in any order: where its elements begin, each with the comma before it. */
+  elements: number[];
 };
 
 export function canonicalText(
@@ -82,7 +88,11 @@ function writeValue(
   let valueFilter = filter;
   for (;;) {
     // A value begins at `i`.
-    if (isOpening(bytes[i])) {
+    if (valueFilter.takes === 'any value') {
+      writeText(out, ANY_VALUE);
+      i = skipValue(bytes, i);
+      if (i < 0) return 'not-json';
+    } else if (isOpening(bytes[i])) {
       if (open.length === MAX_DEPTH) return 'too-deep';
       open.push(opened(out, bytes[i] === OPEN_OBJECT, valueFilter));
       i += 1;
@@ -101,7 +111,14 @@ function writeValue(
 }
 
 function opened(out: Output, isObject: boolean, filter: MemberFilter): Open {
-  return { filter, start: out.length, members: isObject ? [] : undefined, isSorted: true, count: 0 };
+  return {
+    filter,
+    start: out.length,
+    members: isObject ? [] : undefined,
+    isSorted: true,
+    count: 0,
+    elements: [],
+  };
 }
 
 /** Closes what closes at `from`, skips what is left out, writes names; undefined where the whole value has ended. */
@@ -146,6 +163,7 @@ function beginMember(
   inner.count += 1;
   if (members === undefined) {
     const filter = inner.filter.enter(inner.count - 1);
+    if (inner.filter.takes === 'any order') inner.elements.push(out.length);
     writeText(out, filter === null ? ',null' : ',');
     return { at, filter };
   }
@@ -180,6 +198,7 @@ function close(out: Output, inner: Open): void {
   const last = inner.members?.at(-1);
   if (last !== undefined) last.end = out.length;
   if (inner.members !== undefined && !inner.isSorted) sortMembers(out, inner.start, inner.members);
+  if (inner.elements.length > 1) sortElements(out, inner.elements);
   const bracket = inner.members === undefined ? OPEN_ARRAY : OPEN_OBJECT;
   if (out.length === inner.start) writeByte(out, bracket);
   else out.bytes[inner.start] = bracket;
@@ -194,6 +213,15 @@ function sortMembers(out: Output, start: number, members: Member[]): void {
     if (members[k + 1]?.name === member.name) continue;
     out.length += written.copy(out.bytes, out.length, member.start - start, member.end - start);
   }
+}
+
+function sortElements(out: Output, starts: readonly number[]): void {
+  const [first = 0] = starts;
+  const elements = starts.map((start, i) =>
+    Buffer.from(out.bytes.subarray(start, starts[i + 1] ?? out.length)),
+  );
+  out.length = first;
+  for (const element of elements.toSorted(Buffer.compare)) out.length += element.copy(out.bytes, out.length);
 }
 
 /** The position after the scalar, which may be anything that is no container. */

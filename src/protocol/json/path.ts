@@ -90,15 +90,25 @@ function fail(text: string, at: number, expected: string, option: string): never
 
 /** Follows the paths into a member or element; null where one of them ends there. */
 export function followInto(paths: PathProgress, step: string | number): PathProgress | null {
-  if (paths.length === 0) return NO_PATHS;
+  const { isEnd, rest } = followThrough(paths, step);
+  return isEnd ? null : rest;
+}
+
+/** The same, with the paths that go on where another one ends. */
+export function followThrough(
+  paths: PathProgress,
+  step: string | number,
+): { isEnd: boolean; rest: PathProgress } {
+  if (paths.length === 0) return { isEnd: false, rest: NO_PATHS };
   const after = new Set<Segment>();
+  let isEnd = false;
   for (const segment of paths) {
     if (segment.isAtAnyDepth) after.add(segment);
     if (segment.selector !== null && segment.selector !== step) continue;
-    if (segment.next === null) return null;
-    after.add(segment.next);
+    if (segment.next === null) isEnd = true;
+    else after.add(segment.next);
   }
-  return after.size === 0 ? NO_PATHS : [...after];
+  return { isEnd, rest: after.size === 0 ? NO_PATHS : [...after] };
 }
 
 /** The path that takes these steps and no others; null stands for every element. */

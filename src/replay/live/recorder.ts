@@ -6,7 +6,7 @@
 import type { Block, Tape } from '../../store/write/import.ts';
 import type { Connect } from '../../talk/server.ts';
 import type { Recording } from '../recording/recording.ts';
-import { type BlockForm, blockOf, type Episode } from './episode.ts';
+import { type BlockForm, blockOf, type Episode, type EpisodeMessage } from './episode.ts';
 import { createLive, type Live } from './live.ts';
 
 export type LiveRecorderOptions = {
@@ -19,6 +19,8 @@ export type LiveRecorderOptions = {
   replaces: boolean;
   /** Also adds calls that the server did not answer by itself. */
   keepsFailures: boolean;
+  /** What is stored of a message. */
+  edit?: ((json: Buffer, from: 'client' | 'server') => Buffer) | undefined;
   timeoutMs: number;
   /** Microseconds since the Unix epoch. */
   now: () => number;
@@ -59,6 +61,7 @@ export function createLiveRecorder(options: LiveRecorderOptions): LiveRecorder {
     form: options.form,
     isWhole: played === null,
     keepsFailures: options.keepsFailures,
+    edit: options.edit ?? ((json) => json),
     add(block) {
       try {
         tape.add(block);
@@ -113,13 +116,14 @@ type KeeperOptions = {
   /** Nothing is played, so messages outside of calls have their place, too. */
   isWhole: boolean;
   keepsFailures: boolean;
+  edit: (json: Buffer, from: 'client' | 'server') => Buffer;
   /** May throw where the block cannot be stored. */
   add: (block: Block) => void;
   /** Called with every call. `withheld`: why it was not added; null where it was. */
   onCall: (episode: Episode, withheld: string | null) => void;
 };
 
-function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptions) {
+function createKeeper({ form, isWhole, keepsFailures, edit, add, onCall }: KeeperOptions) {
   let hasKept = false;
   let lastAt = 0;
 
@@ -133,10 +137,14 @@ function createKeeper({ form, isWhole, keepsFailures, add, onCall }: KeeperOptio
     if (!isAside) onCall(episode, withheld ?? trouble);
   };
 
+  function edited(message: EpisodeMessage): EpisodeMessage {
+    return { ...message, json: edit(message.json, message.from) };
+  }
+
   /** Trouble with storing does not disturb the traffic. */
   function tryAdd(episode: Episode): string | null {
     try {
-      const later = behind(lastAt, episode);
+      const later = behind(lastAt, { ...episode, messages: episode.messages.map(edited) });
       add(blockOf(later, form));
       lastAt = later.messages.at(-1)?.at ?? lastAt;
       return null;

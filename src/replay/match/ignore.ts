@@ -6,7 +6,13 @@
 
 import { TapedeckError } from '../../errors.ts';
 import { canonicalText, KEEP_ALL, type MemberFilter } from '../../protocol/json/canonical.ts';
-import { followInto, NO_PATHS, type PathProgress, parseJsonPath } from '../../protocol/json/path.ts';
+import {
+  followInto,
+  followThrough,
+  NO_PATHS,
+  type PathProgress,
+  parseJsonPath,
+} from '../../protocol/json/path.ts';
 import { findMember, type Span } from '../../protocol/json/read.ts';
 import { nearest } from '../../protocol/nearest.ts';
 import type { CallTopic } from '../recording/topics.ts';
@@ -17,7 +23,13 @@ export type IgnoreRules = {
   /** Whether one of the paths is `$`: of the params, only the target counts. */
   isEveryParamIgnored: boolean;
   tools: ReadonlyMap<string, ToolRules>;
+  /** What must be there with any value; arrays whose elements may come in any order. */
+  anyValue: readonly PlacedPath[];
+  anyOrder: readonly PlacedPath[];
 };
+
+/** A path into the params of the requests for one tool, or of all where it is null. */
+type PlacedPath = { tool: string | null; path: PathProgress };
 
 /** The ignored arguments of one tool. */
 export type ToolRules = { isEveryArgumentIgnored: boolean; arguments: PathProgress };
@@ -26,10 +38,25 @@ export const IGNORE_NOTHING: IgnoreRules = {
   params: NO_PATHS,
   isEveryParamIgnored: false,
   tools: new Map(),
+  anyValue: [],
+  anyOrder: [],
 };
 
-/** Reads the values of both options. */
-export function readIgnoreRules(ignore: readonly string[], ignoreTool: readonly string[] = []): IgnoreRules {
+/** The values of the options: arrays of paths. */
+export type MatchPaths = {
+  ignore: readonly string[];
+  ignoreTool?: readonly string[] | undefined;
+  anyValue?: readonly string[] | undefined;
+  anyOrder?: readonly string[] | undefined;
+};
+
+/** Reads the values of the options. Throws `TapedeckError` `usage`. */
+export function readIgnoreRules(
+  ignore: readonly string[],
+  ignoreTool: readonly string[] = [],
+  anyValue: readonly string[] = [],
+  anyOrder: readonly string[] = [],
+): IgnoreRules {
   const paths = ignore.map((text) => parseJsonPath(text));
   const tools = new Map<string, ToolRules>();
   for (const text of ignoreTool) {
@@ -44,6 +71,47 @@ export function readIgnoreRules(ignore: readonly string[], ignoreTool: readonly 
     params: paths.flatMap(({ start }) => start),
     isEveryParamIgnored: paths.some(({ isWhole }) => isWhole),
     tools,
+    anyValue: anyValue.map((text) => readPlaced(text, '--any-value')),
+    anyOrder: anyOrder.map((text) => readPlaced(text, '--any-order')),
+  };
+}
+
+/** `$.arguments.list` of all requests, or `tool:$.list` of the arguments of one tool. */
+function readPlaced(text: string, option: string): PlacedPath {
+  const colon = text.startsWith('$') ? -1 : text.indexOf(':$');
+  const tool = colon > 0 ? text.slice(0, colon) : null;
+  const path = parseJsonPath(text.slice(colon > 0 ? colon + 1 : 0), option);
+  if (path.isWhole)
+    throw new TapedeckError(
+      'usage',
+      `${option} ${text}: expected a path into the params, like $.arguments.ids.`,
+    );
+  return { tool, path: tool === null ? path.start : parseJsonPath(`$.arguments${path.text.slice(1)}`).start };
+}
+
+/** Marks what of the requests for a tool may have any value, or any order. */
+export function placing(
+  base: MemberFilter,
+  { anyValue, anyOrder }: Pick<IgnoreRules, 'anyValue' | 'anyOrder'>,
+  tool: string | null,
+): MemberFilter {
+  const of = (paths: readonly PlacedPath[]) =>
+    paths.flatMap(({ tool: own, path }) => (own === null || own === tool ? path : []));
+  return marking(base, of(anyValue), of(anyOrder));
+}
+
+function marking(base: MemberFilter, values: PathProgress, orders: PathProgress): MemberFilter {
+  if (values.length + orders.length === 0) return base;
+  return {
+    ...base,
+    enter(step) {
+      const inside = base.enter(step);
+      if (inside === null) return null;
+      const [value, order] = [followThrough(values, step), followThrough(orders, step)];
+      const inner = marking(inside, value.rest, order.rest);
+      if (value.isEnd) return { ...inner, takes: 'any value' };
+      return order.isEnd ? { ...inner, takes: 'any order' } : inner;
+    },
   };
 }
 

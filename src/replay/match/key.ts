@@ -35,6 +35,8 @@ import {
   type IgnoreRules,
   type IgnoreWatch,
   ignoring,
+  type MatchPaths,
+  placing,
   readIgnoreRules,
 } from './ignore.ts';
 
@@ -91,7 +93,7 @@ function paramsFilter({ method, target }: CallTopic, rules: IgnoreRules): Member
   const ignored = rules.isEveryParamIgnored ? NOTHING : ignoring(PARAMS, rules.params);
   const own = method === 'tools/call' ? argumentsFilter(rules, target) : KEEP_ALL;
   const targetName = targetParam(method);
-  return {
+  const counted: MemberFilter = {
     enter(name) {
       if (name === targetName) return KEEP_ALL;
       const filter = ignored.enter(name);
@@ -99,6 +101,8 @@ function paramsFilter({ method, target }: CallTopic, rules: IgnoreRules): Member
     },
     dropsEmpty: false,
   };
+  const placed = placing(counted, rules, method === 'tools/call' ? target : null);
+  return { ...placed, enter: (name) => (name === targetName ? KEEP_ALL : placed.enter(name)) };
 }
 
 const NOTHING: MemberFilter = { enter: () => null, dropsEmpty: false };
@@ -130,6 +134,14 @@ export function findParams(payload: Buffer, n: number): Span | null {
   return message?.type === 'object' ? (findMember(payload, message.start, 'params') ?? null) : null;
 }
 
+/** What the caller does with requests before they are compared. */
+export type MatchFunctions = {
+  /** A live request as it would have been stored. */
+  beforeMatching?: ((json: Buffer) => Buffer) | undefined;
+  /** What counts of the params: the JSON text of an object; null where all of it does. */
+  matchBy?: ((asked: CallTopic, params: Buffer | null) => Buffer | null) | undefined;
+};
+
 /** The keys of a recording's calls, and of the live requests that are compared with them. */
 export type RecordingKeys = {
   /**
@@ -154,14 +166,17 @@ export type RecordingKeys = {
 /** Reads all recorded calls where the recording's redaction key is not at hand; none otherwise. */
 export function createRecordingKeys(
   recording: Recording,
-  ignore: readonly string[],
-  ignoreTool: readonly string[],
+  paths: MatchPaths,
+  functions: MatchFunctions = {},
 ): RecordingKeys {
   const { script, read } = recording;
   /** As it would have been recorded, as far as it can be compared. */
   const comparable = (json: Buffer) => recording.comparable(recording.redacted(json));
+  const { beforeMatching = (json) => json, matchBy } = functions;
+  const { ignore, ignoreTool = [], anyValue, anyOrder } = paths;
   const watch = createIgnoreWatch(ignore, ignoreTool);
-  const makeKey = createKeyMaker(recording, readIgnoreRules(ignore, ignoreTool), watch);
+  const rules = readIgnoreRules(ignore, ignoreTool, anyValue, anyOrder);
+  const makeKey = createKeyMaker(recording, rules, watch, matchBy);
 
   function keyAt(place: Place): RequestKey | null {
     const json = loadIfThere(recording, place);
@@ -208,7 +223,7 @@ export function createRecordingKeys(
     json: Buffer,
     redact: (json: Buffer) => Buffer,
   ): RequestKey | CanonicalProblem {
-    const keyNow = () => keyOfLive(request, json, recording.comparable(redact(json)));
+    const keyNow = () => keyOfLive(request, json, recording.comparable(redact(beforeMatching(json))));
     const key = keyNow();
     // Bound secrets are redacted to their numbers.
     return typeof key !== 'string' && binder?.bind(key) === true ? keyNow() : key;
@@ -229,7 +244,11 @@ export function createRecordingKeys(
     ofRequest: (request, json) => ofLive(request, json, recording.redacted),
     ofRequestNow(request, json) {
       const { redacted, redactedNow } = recording;
-      if (redactedNow === redacted || redactedNow(json).equals(redacted(json))) return null;
+      if (
+        redactedNow === redacted ||
+        redactedNow(beforeMatching(json)).equals(redacted(beforeMatching(json)))
+      )
+        return null;
       return ofLive(request, json, redactedNow);
     },
     keyAt,
@@ -243,11 +262,8 @@ export function createRecordingKeys(
  * The keys of all calls of a recording that can be read, in their order. Throws `TapedeckError` `usage` for a path that is
  * none.
  */
-export function* recordedKeys(
-  recording: Recording,
-  { ignore, ignoreTool }: { ignore: readonly string[]; ignoreTool: readonly string[] },
-): Generator<RequestKey> {
-  const keys = createRecordingKeys(recording, ignore, ignoreTool);
+export function* recordedKeys(recording: Recording, paths: MatchPaths): Generator<RequestKey> {
+  const keys = createRecordingKeys(recording, paths);
   for (let call = 0; call < recording.script.size; call += 1) {
     const key = keys.keyAt(recording.script.placeOf(call));
     if (key !== null) yield key;
@@ -332,7 +348,12 @@ const MAX_REMEMBERED = 256;
 const MAX_REMEMBERED_BYTES = 2048;
 
 /** Remembers keys by their text: a live request and its recorded twin mostly have the same, and many requests come again. */
-function createKeyMaker({ session }: Recording, rules: IgnoreRules, watch: IgnoreWatch) {
+function createKeyMaker(
+  { session }: Recording,
+  rules: IgnoreRules,
+  watch: IgnoreWatch,
+  matchBy: MatchFunctions['matchBy'],
+) {
   const lately = new BoundedMap<string, RequestKey>(MAX_REMEMBERED);
 
   function of(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem {
@@ -342,7 +363,11 @@ function createKeyMaker({ session }: Recording, rules: IgnoreRules, watch: Ignor
     if (known !== undefined) return known;
     const asked = { method, target: details.target };
     watch.see(asked, json, params);
-    const own = requestKey(asked, json, params, rules);
+    const counted = matchBy?.(asked, params === null ? null : json.subarray(params.start, params.end));
+    const own =
+      counted == null
+        ? requestKey(asked, json, params, rules)
+        : requestKey(asked, counted, { start: 0, end: counted.length, type: 'object' }, rules);
     // A server of both eras answers each in its own way.
     const hasTwin = session.era === 'dual' && details.isModern && typeof own !== 'string';
     const key = hasTwin ? keyFor('modern', own) : own;

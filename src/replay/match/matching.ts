@@ -9,7 +9,8 @@ import type { Recording } from '../recording/recording.ts';
 import { type BoundClient, createClients } from './clients.ts';
 import { readRefusals } from './faults.ts';
 import { COMMAND_LINE_WORDS, type HintWords } from './hints.ts';
-import { createRecordingKeys, type RequestKey } from './key.ts';
+import type { MatchPaths } from './ignore.ts';
+import { createRecordingKeys, type MatchFunctions, type RequestKey } from './key.ts';
 import type { Hit, NoHit } from './matcher.ts';
 import { explainMiss, type MissContext, type MissExplanation, unreadableMiss } from './miss.ts';
 import {
@@ -32,15 +33,14 @@ type Decision =
   /** `mayAskLive`: a live server could answer it, and its answer could be recorded. */
   | { kind: 'refuse'; call: number | null; refusal: ReplayRefusal; mayAskLive: boolean };
 
-export type MatchingOptions = {
-  repeat: Repeat;
-  ignore: readonly string[];
-  ignoreTool: readonly string[];
-  /** How misses name options; by default as a command line. */
-  words?: HintWords;
-  /** Whether a live client may be a recorded one that another live one is or was (default true). */
-  sharesClients?: boolean;
-};
+export type MatchingOptions = MatchPaths &
+  MatchFunctions & {
+    repeat: Repeat;
+    /** How misses name options; by default as a command line. */
+    words?: HintWords;
+    /** Whether a live client may be a recorded one that another live one is or was (default true). */
+    sharesClients?: boolean;
+  };
 
 /** A live client. */
 type MatchedClient = Pick<BoundClient, 'boundTo' | 'number' | 'leave'> & {
@@ -75,7 +75,7 @@ const METHOD_NOT_FOUND = -32601;
 export function createMatching(recording: Recording, options: MatchingOptions): Matching {
   const { script, session, originOf } = recording;
   const isModern = session.era === 'modern';
-  const keys = createRecordingKeys(recording, options.ignore, options.ignoreTool);
+  const keys = createRecordingKeys(recording, options, options);
   const refusals = readRefusals(recording, keys);
   const { repeat, sharesClients = true, words = COMMAND_LINE_WORDS } = options;
   const clients = createClients(recording, {
