@@ -2,9 +2,12 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
+import { holdHandles } from './handles.ts';
 import { troubleOf } from './trouble.ts';
 
 const WAIT_MS = 10_000;
+
+holdHandles(() => new Database(':memory:'), 'ifNeeded');
 
 /**
  * Lets one process at a time work with a folder. The lock is SQLite's own: the system takes it away from a process that

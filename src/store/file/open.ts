@@ -4,9 +4,12 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
+import { holdHandles } from './handles.ts';
 import { MIGRATIONS } from './schema.ts';
 
 export type Store = Database.Database;
+
+holdHandles(() => new Database(':memory:'), 'ifNeeded');
 
 /** Marks the file as a tapedeck store ("tpdk"), so that another program's database is never migrated. */
 const APPLICATION_ID = 0x7470646b;
