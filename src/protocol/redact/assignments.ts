@@ -6,12 +6,12 @@
 import type { Redaction, TextSearch } from './edits.ts';
 import { isSecretValue, type SecretName, schemeLength, secretName } from './names.ts';
 
-/** `head`: how much of the value is looked at to judge it. `isProse`: a word that more words follow. */
-type Value = { start: number; end: number; head: number; isProse: boolean };
+/** `head`: how much of the value is looked at to judge it. `isText`: a word that more words follow, or a piece of a program. */
+type Value = { start: number; end: number; head: number; isText: boolean };
 
 /** Name, then what tells that its value follows. The quotes may be escaped, as in a log of JSON. */
 const NAME =
-  /(?<![A-Za-z0-9_])([A-Za-z_][\w.-]{1,63})(?:(?:\\{0,16}["'])?[ \t]{0,3}(?:=>|[:=])[ \t]{0,3}|(?<=<(?:[\w-]{1,32}:)?\1)(?:\s[^<>]{0,256})?>|(?<=(?<![\w-])--\1)[ \t]{1,3}(?=[^\s-]))/dg;
+  /(?<![A-Za-z0-9_])([A-Za-z_][\w.-]{1,63})(?:(?:\\{0,16}["'])?[ \t]{0,3}(?:=>|:=|[:=](?!=))[ \t]{0,3}|(?<=<(?:[\w-]{1,32}:)?\1)(?:\s[^<>]{0,256})?>|(?<=(?<![\w-])--\1)[ \t]{1,3}(?=[^\s-]))/dg;
 
 const DOUBLE_QUOTED = /(\\{0,16})"((?:(?!\\{0,16}").){1,4096})\1"/dy;
 
@@ -30,6 +30,9 @@ const MAX_BARE = 4096;
 const JUDGED_BARE = 256;
 
 const WORD = /^[a-z]+$/i;
+
+/** Joined by dots. The last one, if there are several. */
+const IDENTIFIERS = /^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)*?(?:\??\.([A-Za-z_$][\w$]*))?;?$/;
 
 const ANOTHER_WORD = /[.,]? [a-z]/iy;
 
@@ -56,12 +59,12 @@ function editOf(
   bytes: Buffer,
   from: number,
   kind: SecretName,
-  { start, end, head, isProse }: Value,
+  { start, end, head, isText }: Value,
   search: TextSearch,
 ): Redaction | null {
   const judged = bytes.toString('utf8', from + start, from + Math.min(end, start + head));
   const scheme = schemeLength(judged);
-  if (isProse || !isSecretValue(scheme > 0 ? 'password' : kind, judged.slice(scheme))) return null;
+  if (isText || !isSecretValue(scheme > 0 ? 'password' : kind, judged.slice(scheme))) return null;
   const secret = bytes.toString('utf8', from + start + scheme, from + end);
   return search.edit('secret-value', from + start + scheme, from + end, secret);
 }
@@ -87,11 +90,22 @@ function createValueReader(text: string): (at: number, between: string) => Value
     const token = BEFORE_BARE.lastIndex;
     const end = Math.min(endOfRun(token), token + MAX_BARE);
     if (end - token < 2) return null;
+    const isBare = start === at && token === at && end - token < 80;
+    const isText = isBare && (isProse(token, end, between) || isProgram(token, end));
+    return { start, end, head: JUDGED_BARE, isText };
+  }
+
+  function isProse(start: number, end: number, between: string): boolean {
     ANOTHER_WORD.lastIndex = end;
-    const isSentence = start === at && token === at && /[:\s] *$/.test(between);
-    const isProse =
-      isSentence && end - token < 32 && WORD.test(text.slice(token, end)) && ANOTHER_WORD.test(text);
-    return { start, end, head: JUDGED_BARE, isProse };
+    return /[:\s] *$/.test(between) && WORD.test(text.slice(start, end)) && ANOTHER_WORD.test(text);
+  }
+
+  /** `password = readPassword()`, `token: config.token` */
+  function isProgram(start: number, end: number): boolean {
+    const value = text.slice(start, end);
+    if (text[end] === '(') return IDENTIFIERS.test(value);
+    const [, last = ''] = IDENTIFIERS.exec(value) ?? [];
+    return last !== '' && secretName(last) !== null;
   }
 
   return (at, between) => {
@@ -103,5 +117,5 @@ function createValueReader(text: string): (at: number, between: string) => Value
 function quotedAt(text: string, at: number, pattern: RegExp): Value | null {
   pattern.lastIndex = at;
   const [start, end] = pattern.exec(text)?.indices?.[2] ?? [0, 0];
-  return start === end ? null : { start, end, head: end - start, isProse: false };
+  return start === end ? null : { start, end, head: end - start, isText: false };
 }

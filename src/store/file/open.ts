@@ -64,6 +64,7 @@ export function openStore(file: string, options: OpenOptions = {}): Store {
   const store = new Database(file, { timeout });
   try {
     prepare(store, file, { migrations: options.migrations, timeoutMs: timeout });
+    makePrivate(file);
     store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
     store.pragma(`cache_size = -${CACHE_KIB}`);
     // What is deleted is overwritten with zeros, by every writer: a free page soon holds others' rows too, and its rest
@@ -174,10 +175,7 @@ function isAtLeast(version: readonly number[], least: readonly number[]): boolea
 
 /** SQLite gives its -wal and -shm files the rights of the store, so it is enough to make a new store itself private. */
 function createFile(file: string): void {
-  if (existsSync(file)) {
-    makePrivate(file);
-    return;
-  }
+  if (existsSync(file)) return;
   const folder = dirname(file);
   if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(folder, 0o700);
   closeSync(openSync(file, 'a', 0o600));

@@ -89,7 +89,9 @@ test('another program’s database is refused, whatever its version says', () =>
   const other = new Database(db);
   other.exec('CREATE TABLE mine (a)');
   other.close();
+  chmodSync(db, 0o644);
   expect(() => openStore(db)).toThrow(/another program's database/);
+  expect(modeOf(db)).toBe(0o644);
   expect(() => openForReading(db)).toThrow(/another program's database/);
 });
 
