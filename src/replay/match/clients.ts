@@ -82,8 +82,10 @@ type Player = {
   cursor: CallCursor | null;
   /** The recorded clients that it may be. */
   roles: readonly Role[];
-  /** It has asked for nothing yet, but perhaps for the revisions that the server speaks. */
-  isNew: boolean;
+  /** It has said who it is, and not only to ask for the revisions that the server speaks. */
+  isKnown: boolean;
+  /** It has asked for more than these. */
+  isAsking: boolean;
   /** What it was answered. Null where it stays who it is: that is too much to be compared, or was added to the recording. */
   heard: { key: RequestKey; call: number }[] | null;
 };
@@ -129,13 +131,25 @@ export function createClients(recording: Recording, options: ClientsOptions): Cl
     return free.toSorted(order)[0] ?? null;
   }
 
+  function enter(player: Player): void {
+    const { heard } = player;
+    const isSilent = heard === null || heard.length === 0;
+    bind(
+      player,
+      choose(isSilent ? player.roles : player.roles.filter((role) => couldBe(role, player, null))),
+    );
+  }
+
   function bind(player: Player, role: Role | null): void {
-    player.role?.players.delete(player);
+    const { role: before } = player;
+    // It was nobody's, after all.
+    if (before?.players.delete(player) && before.players.size === 0) before.takenAt = 0;
     player.role = role;
     player.cursor = role?.calls.connect() ?? null;
     for (const { key } of player.heard ?? []) player.cursor?.next(key);
-    role?.players.add(player);
-    if (role !== null && !player.isNew) take(role);
+    // Where everybody is the one client, nobody is counted: some leave without a word.
+    if (!isOnly) role?.players.add(player);
+    if (role !== null && player.isAsking) take(role);
   }
 
   function take(role: Role): void {
@@ -171,21 +185,28 @@ export function createClients(recording: Recording, options: ClientsOptions): Cl
   }
 
   function connect(): BoundClient {
-    const player: Player = { role: null, cursor: null, roles, isNew: true, heard: isOnly ? null : [] };
+    const player: Player = {
+      ...{ role: null, cursor: null, roles, isKnown: false, isAsking: false },
+      heard: isOnly ? null : [],
+    };
     let number: number | null = null;
 
     function meet(request: RequestMessage, json: Buffer): boolean {
       const saysWho = request.canonical === 'initialize' || request.details.isModern;
-      if (player.isNew && (player.role === null || saysWho)) {
+      if (!player.isKnown && (player.role === null || saysWho)) {
         if (!isOnly) player.roles = rolesFor(handshakeOf(recording, request, json));
-        if (player.role === null || !player.roles.includes(player.role)) bind(player, choose(player.roles));
+        if (player.role === null || !player.roles.includes(player.role)) enter(player);
       }
-      if (player.isNew && request.canonical !== PROBE && (saysWho || player.role !== null)) settle();
+      if (saysWho && request.canonical !== PROBE) {
+        player.isKnown = true;
+        ask();
+      }
       return player.role !== null;
     }
 
-    function settle(): void {
-      player.isNew = false;
+    function ask(): void {
+      if (player.isAsking) return;
+      player.isAsking = true;
       if (player.role !== null) take(player.role);
     }
 
@@ -197,6 +218,7 @@ export function createClients(recording: Recording, options: ClientsOptions): Cl
 
     function play(key: RequestKey): Hit | NoHit {
       const found = player.cursor?.next(key) ?? NOTHING;
+      if (found.kind === 'hit' && key.method !== PROBE) ask();
       if (found.kind === 'hit' && player.heard !== null && key.method !== PROBE) {
         player.heard.push({ key, call: found.call });
         if (player.heard.length > MAX_HEARD) player.heard = null;

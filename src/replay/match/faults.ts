@@ -45,10 +45,10 @@ export function readRefusals(recording: Recording, keys: Pick<RecordingKeys, 'di
   function add(call: number, code: number): void {
     const [asked, answer] = textsOf(recording, call);
     const request = asked && recording.read(asked);
-    const digest = keys.digestOf(call)?.toString('latin1');
-    if (asked === null || answer === null || request?.kind !== 'request' || digest === undefined) return;
+    if (asked === null || answer === null || request?.kind !== 'request') return;
     const hasFault = faultOf(code, recording.session.era, request, asked, answer);
-    if (hasFault === null) return;
+    const digest = hasFault && keys.digestOf(call)?.toString('latin1');
+    if (hasFault === null || digest == null) return;
     refused.add(call);
     byKey.set(digest, [...(byKey.get(digest) ?? []), { call, hasFault }]);
     const { protocolVersion } = request.details;
@@ -59,9 +59,15 @@ export function readRefusals(recording: Recording, keys: Pick<RecordingKeys, 'di
     if (Array.isArray(named)) supported = named;
   }
 
+  /** The older era refuses params for all sorts of reasons, and there may be very many; but only a handshake is about its client. */
+  function mayBeFault(call: number, code: number): boolean {
+    if (code !== INVALID_PARAMS || recording.session.era !== 'legacy') return true;
+    return script.topics.methodOf(script.topicOf(call)) === 'initialize';
+  }
+
   for (let call = 0; call < script.size; call += 1) {
     const code = script.refusalOf(call);
-    if (code !== null) add(call, code);
+    if (code !== null && mayBeFault(call, code)) add(call, code);
   }
   return {
     calls: refused,

@@ -180,6 +180,20 @@ test('a client of another version is the one of its name; of another name it is 
   expect(anybody.ask('count')).toBe(1);
 });
 
+test('a client that asks something before it says who it is is taken for who it is', async () => {
+  const { connect } = await stage(
+    [[1, 'ping', {}], enter(1, 'a'), [1, 'count', 1], [2, 'ping', {}], enter(2, 'b'), [2, 'count', 2]],
+    { sharesClients: false },
+  );
+  const b = connect();
+  expect([b.ask('ping'), b.boundTo()]).toEqual([{}, 1]);
+  b.enter('b');
+  expect([b.boundTo(), b.ask('count')]).toEqual([2, 2]);
+  const a = connect();
+  a.enter('a');
+  expect(a.ask('count')).toBe(1);
+});
+
 test('a recording of one client is there for any number of clients under any name', async () => {
   const { connect } = await stage([enter(1, 'a'), [1, 'count', 1]]);
   for (const name of ['a', 'b', 'a']) {
