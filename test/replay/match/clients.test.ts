@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RequestMessage } from '../../../src/protocol/message/message.ts';
 import { createMatching, type MatchingOptions } from '../../../src/replay/match/matching.ts';
@@ -6,6 +7,7 @@ import { type Recording, readRecording } from '../../../src/replay/recording/rec
 import { openStore } from '../../../src/store/file/open.ts';
 import { findSession } from '../../../src/store/read/sessions.ts';
 import { parseOne } from '../../support/messages.ts';
+import { scale } from '../../support/scale.ts';
 import { tempStore } from '../../support/tapedeck.ts';
 import { importText } from '../../support/text-recording.ts';
 
@@ -251,4 +253,40 @@ test('identical calls count as asked for as often as all clients together asked 
   expect(matching.unasked()).toEqual([2, 4, 5]);
   for (const client of clients) client.ask('tools/list');
   expect([matching.unasked(), matching.size]).toEqual([[5], 6]);
+});
+
+test('whatever is recorded and asked in whatever order, no client hears what was said to two', async () => {
+  const turn = fc.tuple(fc.nat(2), fc.constantFrom('list', 'count', 'left', 'right'));
+  const names = fc.array(fc.constantFrom('twin', 'other'), { minLength: 3, maxLength: 3 });
+  const turns = fc.array(turn, { maxLength: 16 });
+  await fc.assert(
+    fc.asyncProperty(
+      names,
+      turns,
+      names,
+      turns,
+      async (recordedNames, recordedTurns, liveNames, liveTurns) => {
+        const said = recordedTurns.map(([i, method], n): Said => {
+          return [i + 1, method, method === 'list' ? 'the same to all' : { to: i + 1, n }];
+        });
+        const { connect } = await stage([...recordedNames.map((name, i) => enter(i + 1, name)), ...said]);
+        const clients = liveNames.map((name) => {
+          const client = connect();
+          client.enter(name);
+          return client;
+        });
+        const heard = clients.map(() => new Set<number>());
+        for (const [i, method] of liveTurns) {
+          const { to } = (clients[i]?.ask(method) ?? {}) as { to?: number };
+          if (to !== undefined) heard[i]?.add(to);
+        }
+        for (const own of heard) expect(own.size).toBeLessThan(2);
+        // As many came as were recorded, so nobody had to be who another one is.
+        if (recordedNames.toSorted().join() !== liveNames.toSorted().join()) return;
+        const all = heard.flatMap((own) => [...own]);
+        expect(new Set(all).size).toBe(all.length);
+      },
+    ),
+    { numRuns: scale(60, 20) },
+  );
 });
