@@ -5,7 +5,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import type { SessionStart } from '../store/file/columns.ts';
 import type { Store } from '../store/file/open.ts';
 import { replaceFile } from '../store/file/replace-file.ts';
-import { findSession } from '../store/read/sessions.ts';
+import { findSession, type SessionRow } from '../store/read/sessions.ts';
 import {
   appendTo,
   type Block,
@@ -163,6 +163,16 @@ export function tapeAsFile(path: string, store: Store, start: SessionStart, repl
     },
     discard: async () => session.discard(),
   };
+}
+
+/** Rewrites a text recording, which `store` holds, without these frames. No other line changes. Throws `TapedeckError` `io`. */
+export function removeFrames(path: string, store: Store, session: SessionRow, seqs: readonly number[]): void {
+  const only = {
+    sql: 'SELECT seq FROM frame WHERE session = @session AND seq NOT IN (SELECT value FROM json_each(@removed))',
+    values: { removed: JSON.stringify(seqs) },
+    hasUnfinished: () => true,
+  };
+  replaceFile(path, likeBefore(path, writeNdjson(store, session, { onFrame() {}, only })));
 }
 
 /** A file too long to compare is replaced as it is. */

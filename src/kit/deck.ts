@@ -41,6 +41,16 @@ export type DeckOptions = {
   readonly upstream?: UpstreamCommand | UpstreamUrl | string | undefined;
   /** Also record calls that the real server did not answer by itself: it died, was too slow, was not there. */
   readonly recordFailures?: boolean | undefined;
+  /**
+   * Removes from the text recording what no client has asked for, when the deck is closed in a mode that records nothing. Only
+   * for a recording that no other test uses.
+   */
+  readonly pruneUnused?: boolean | undefined;
+  /**
+   * Says on stderr that the recording is older than this: `90d`, `2w`, `12h`. By default half a year where there is an
+   * `upstream` to record from and `CI` is not set.
+   */
+  readonly maxAge?: string | undefined;
   /** The store that a session is looked up in; by default `TAPEDECK_DB`, else the platform's own place. */
   readonly db?: string | undefined;
   /** Further rules for what counts as a secret, `id=/pattern/flags`. Secrets are redacted before anything is stored. */

@@ -45,12 +45,30 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
     (what) => void notices.push(escapeText(what)),
   );
   const playback = await openPlayed(settings, functions.edit);
+  if (playback.plan.plays) sayIfOld(settings, playback.recording.session.startedAt);
   try {
     return createDeck(settings, playback, sheet, log, functions, notices);
   } catch (error) {
     playback.close();
     throw error;
   }
+}
+
+/** Once for each recording. */
+const told = new Set<string>();
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+function sayIfOld({ recording, maxAgeMs, upstream }: Settings, startedAt: number): void {
+  const ageMs = (now() - startedAt) / 1000;
+  if (maxAgeMs === null || ageMs <= maxAgeMs || told.has(recording)) return;
+  told.add(recording);
+  const days = Math.floor(ageMs / DAY_MS);
+  const age = days === 0 ? 'less than a day' : `${days} ${days === 1 ? 'day' : 'days'}`;
+  const how = upstream === null ? 'with the option `upstream` and ' : '';
+  process.stderr.write(
+    `tapedeck: ${escapeText(recording)} was recorded ${age} ago; ${how}TAPEDECK_MODE=all records it again.\n`,
+  );
 }
 
 async function openPlayed(
@@ -128,7 +146,11 @@ function createDeck(
     return closing;
   }
 
-  const close = () => end(async () => playback.finish?.());
+  const close = () =>
+    end(async () => {
+      await playback.finish?.();
+      if (settings.pruneUnused && sheet.played().length > 0) playback.prune?.(recorded.left(sheet.played()));
+    });
 
   async function discard(): Promise<void> {
     await playback.discard?.();
@@ -212,6 +234,8 @@ function restorerOf(recording: string): () => void {
 }
 
 type RecordedCalls = {
+  /** By their numbers in the script. */
+  left(played: readonly Place[]): number[];
   without(played: readonly Place[]): readonly RecordedCall[];
 };
 
@@ -226,12 +250,14 @@ function createRecordedCalls({ script, load, read }: Recording, playable: readon
     return [{ method, target: details.target, params, frame: place.seq }];
   }
 
+  function left(played: readonly Place[]): number[] {
+    const places = new Set(played.map(keyOf));
+    return playable.filter((call) => !places.has(keyOf(script.placeOf(call))));
+  }
+
   return {
-    without(played) {
-      const places = new Set(played.map(keyOf));
-      const left = playable.map(script.placeOf).filter((place) => !places.has(keyOf(place)));
-      return left.flatMap(callAt);
-    },
+    left,
+    without: (played) => left(played).map(script.placeOf).flatMap(callAt),
   };
 }
 

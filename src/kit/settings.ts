@@ -3,6 +3,7 @@
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { projectSettings } from '../config/project.ts';
+import { readAge } from '../config/sizes.ts';
 import { TapedeckError } from '../errors.ts';
 import { type RedactionProfile, readProfile } from '../protocol/redact/profile.ts';
 import { MODES } from '../replay/live/recorder.ts';
@@ -32,6 +33,9 @@ export type Settings = Omit<MatchingOptions, 'matchBy' | 'beforeMatching'> & {
   upstream: Server | null;
   keepsFailures: boolean;
   redaction: RedactionProfile;
+  pruneUnused: boolean;
+  /** Null: any age will do. */
+  maxAgeMs: number | null;
   beforeStoring: DeckOptions['beforeStoring'];
   matchCall: DeckOptions['matchBy'];
   speed: Speed;
@@ -57,6 +61,8 @@ export function readSettings(given: string | FileUrl, options: DeckOptions): Set
     mode: chooseMode(options.mode, process.env, upstream !== null),
     upstream,
     keepsFailures: options.recordFailures ?? false,
+    pruneUnused: options.pruneUnused ?? false,
+    maxAgeMs: readMaxAge(options.maxAge, upstream !== null),
     ...{ beforeStoring: options.beforeStoring, matchCall: options.matchBy },
     ...{ anyValue: options.anyValue ?? [], anyOrder: options.anyOrder ?? [] },
     ...{ ignore: both('ignore'), ignoreTool: both('ignoreTool'), repeat, speed: factor },
@@ -69,8 +75,13 @@ function readRecording(given: string | FileUrl): string {
   return isTextRecording(name) ? resolve(name) : name;
 }
 
+function readMaxAge(option: string | undefined, hasUpstream: boolean): number | null {
+  if (option !== undefined) return readAge('maxAge', option);
+  return hasUpstream && !isSet(process.env['CI'] ?? '') ? readAge('maxAge', '180d') : null;
+}
+
 /** The option's mode, else `TAPEDECK_MODE`, else `none` where `CI` is set. Without an upstream it is `none`, too. */
-function chooseMode(
+export function chooseMode(
   option: string | undefined,
   { TAPEDECK_MODE = '', CI = '' }: NodeJS.ProcessEnv,
   hasUpstream: boolean,

@@ -3,17 +3,22 @@
  * `recordingPath` returns where that is.
  */
 
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type RunnerTestCase, type RunnerTestSuite, type TestAPI, test as vitestTest } from 'vitest';
 import { TapedeckError } from '../errors.ts';
-import type { Deck, DeckOptions, FileUrl } from './deck.ts';
+import type { Deck, DeckOptions, FileUrl, RecordMode } from './deck.ts';
 import { openRecording } from './open-recording.ts';
 import { recordingFolder, recordingName } from './recording-path.ts';
+import { chooseMode } from './settings.ts';
 
 /** How the fixture `deck` opens its recording, and what it checks at the test's end. */
 export type DeckFixtureOptions = DeckOptions & {
-  /** Replaces the recording named after the test: a path, a `file:` URL, or a session of the store. */
+  /**
+   * Replaces the recording named after the test: a path, a `file:` URL, or a session of the store. Several tests of a file may
+   * name the same text recording, and run one after another: what the first one records, the others play and add to.
+   */
   readonly recording?: string | FileUrl | undefined;
   /** Whether the test fails when a call had no recorded answer (default true). */
   readonly failOnMiss?: boolean | undefined;
@@ -34,11 +39,17 @@ export const test: TestAPI<DeckFixtures> = vitestTest.extend<DeckFixtures>({
   deckOptions: {},
   async deck({ task, deckOptions }, use) {
     const { recording = ownRecording(task), failOnMiss = true, ...options } = deckOptions;
-    const deck = await openRecording(recording, options);
+    const shared = deckOptions.recording === undefined ? null : sharedRecording(recording);
+    const deck = await openRecording(recording, {
+      ...options,
+      // Other tests need the rest of it.
+      ...(shared === null ? {} : { pruneUnused: false }),
+      ...(shared?.isMadeHere() ? { mode: addingMode(options) } : {}),
+    });
     try {
       await use(deck);
     } finally {
-      await endWith(deck, task, failOnMiss);
+      if (await endWith(deck, task, failOnMiss)) shared?.stored(deck.mode);
     }
   },
   async orphans({ task }, use) {
@@ -50,11 +61,14 @@ export const test: TestAPI<DeckFixtures> = vitestTest.extend<DeckFixtures>({
 });
 
 /** Of a test that has failed, or is about to, nothing is stored: a half recording would fail every run after it. */
-async function endWith(deck: Deck, task: Test, failOnMiss: boolean): Promise<void> {
+async function endWith(deck: Deck, task: Test, failOnMiss: boolean): Promise<boolean> {
   const state = task.result?.state;
   const misses = failOnMiss && state !== 'skip' ? deck.misses.length + deck.notices.length : 0;
   const isAsExpected = (state === 'pass') !== (task.fails === true);
-  if (isAsExpected && misses === 0) return deck.close();
+  if (isAsExpected && misses === 0) {
+    await deck.close();
+    return true;
+  }
   const isMade =
     deck.mode !== 'none' && deck.calls.some(({ frame, outcome }) => frame === null && outcome !== 'miss');
   await deck.discard();
@@ -63,6 +77,28 @@ async function endWith(deck: Deck, task: Test, failOnMiss: boolean): Promise<voi
       `tapedeck: ${quoted(task)} has failed, so what it recorded was not stored; its recording is as it was before the test.\n`,
     );
   if (misses > 0) deck.assertNoMisses();
+  return false;
+}
+
+/** The recordings that tests of this file have made, or made again. */
+const madeHere = new Set<string>();
+
+/** Of a recording that several tests share, the first one makes it, and the others add to it. */
+function sharedRecording(recording: string | FileUrl) {
+  const name = typeof recording === 'string' ? recording : recording.href;
+  const path = name.startsWith('file:') ? fileURLToPath(name) : name;
+  const wasThere = existsSync(path);
+  return {
+    isMadeHere: () => madeHere.has(path),
+    stored(mode: RecordMode): void {
+      if (mode === 'all' || (mode === 'once' && !wasThere && existsSync(path))) madeHere.add(path);
+    },
+  };
+}
+
+function addingMode({ mode, upstream }: DeckOptions): RecordMode {
+  const chosen = chooseMode(mode, process.env, upstream !== undefined);
+  return chosen === 'once' || chosen === 'all' ? 'new_episodes' : chosen;
 }
 
 type Test = Readonly<RunnerTestCase>;

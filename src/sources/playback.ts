@@ -4,7 +4,14 @@ import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
-import { heldTape, tapeAsFile, tapeAsSession, tapeBehindFile, tapeBehindSession } from '../export/tape.ts';
+import {
+  heldTape,
+  removeFrames,
+  tapeAsFile,
+  tapeAsSession,
+  tapeBehindFile,
+  tapeBehindSession,
+} from '../export/tape.ts';
 import { createSecretNumbers, NUMBERED_KEY } from '../protocol/redact/numbers.ts';
 import { joinProfiles, PLAIN_PROFILE, type RedactionProfile } from '../protocol/redact/profile.ts';
 import { createRedactor } from '../protocol/redact/redactor.ts';
@@ -19,7 +26,7 @@ import {
   type ModePlan,
   planMode,
 } from '../replay/live/recorder.ts';
-import { type Recording, readRecording } from '../replay/recording/recording.ts';
+import { framesOfCalls, type Recording, readRecording } from '../replay/recording/recording.ts';
 import type { SessionStart } from '../store/file/columns.ts';
 import { openStore, openTemporaryStore, type Store } from '../store/file/open.ts';
 import { storePath } from '../store/file/path.ts';
@@ -65,6 +72,8 @@ export type Playback = {
   finish: (() => Promise<LiveRecorderEnd>) | null;
   /** In place of `finish`: what was held is not stored. Null where no server can be asked. */
   discard: (() => Promise<void>) | null;
+  /** Removes calls of the script from the recording; null where it is no text recording that is only played. */
+  prune: ((calls: readonly number[]) => void) | null;
   close(): void;
 };
 
@@ -89,16 +98,18 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
     connect: server.connect,
     replaces: source !== null && !plan.plays,
   });
-  return { recording, plan, ...deck, close };
+  return { recording, plan, ...deck, prune: null, close };
 }
 
 function playAlone(
   { store, session, keyStores, close }: Source,
   plan: ModePlan,
-  { redaction }: PlaybackOptions,
+  { recording: path, redaction }: PlaybackOptions,
 ): Playback {
   const recording = readRecording(store, session, keyStores, redaction);
-  return { recording, plan, ...NOTHING_LIVE, close };
+  const prune = (calls: readonly number[]) =>
+    removeFrames(path, store, session, framesOfCalls(recording, calls));
+  return { recording, plan, ...NOTHING_LIVE, prune: isTextRecording(path) ? prune : null, close };
 }
 
 const NOTHING_LIVE = { live: undefined, finish: null, discard: null };

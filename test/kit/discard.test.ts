@@ -96,3 +96,46 @@ test('time never runs back in the recording of calls that were open at one time'
   const times = lines.map((line) => JSON.parse(line).ms as number);
   expect(times.filter((ms) => ms < 0)).toEqual([]);
 });
+
+test('calls that nobody asks for any more are removed, and every other line stays', async () => {
+  for (const [name, way] of Object.entries(WAYS)) {
+    const file = join(tempFolder(), 'a.ndjson');
+    await (await say(file, ['one', 'two', 'three'], {}, way)).close();
+    const before = readFileSync(file, 'utf8').split('\n');
+    const options = { mode: 'none', pruneUnused: true } as const;
+    await (await say(file, ['one', 'three'], options, way)).discard();
+    expect(readFileSync(file, 'utf8').split('\n'), name).toEqual(before);
+    await (await say(file, ['one', 'three'], options, way)).close();
+    const after = readFileSync(file, 'utf8').split('\n');
+    expect(after, name).toEqual(before.filter((line) => !line.includes('two')));
+    await (await openRecording(file, options)).close();
+    expect(readFileSync(file, 'utf8').split('\n'), name).toEqual(after);
+    (await say(file, ['one', 'three'], { mode: 'none' }, way)).assertAllUsed();
+  }
+});
+
+test('a recording that is older than it may be is told once, with what records it again', async () => {
+  const file = join(tempFolder(), 'a.ndjson');
+  await (await say(file, ['word'], {})).close();
+  const old = readFileSync(file, 'utf8').replace(/"startedAt":"\d{4}/, '"startedAt":"2020');
+  writeFileSync(file, old);
+  const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    const said = () =>
+      stderr.mock.calls.map(([text]) => String(text)).filter((text) => text.includes('recorded'));
+    vi.stubEnv('CI', 'true');
+    await (await openRecording(file, { upstream })).close();
+    expect(said()).toEqual([]);
+    vi.stubEnv('CI', '');
+    await (await openRecording(file, { upstream })).close();
+    await (await openRecording(file, { upstream, maxAge: '1d' })).close();
+    expect(said()).toEqual([
+      expect.stringMatching(
+        /^tapedeck: .*a\.ndjson was recorded \d{4} days ago; TAPEDECK_MODE=all records it again\.\n$/,
+      ),
+    ]);
+    await expect(openRecording(file, { maxAge: 'long' })).rejects.toThrow('Expected a time after `maxAge`');
+  } finally {
+    stderr.mockRestore();
+  }
+});

@@ -198,3 +198,36 @@ test('what a failing test recorded is not stored, so a retry and the next run re
   expect(files['anew.keeps-the-old.ndjson']).toBe(readFileSync(EVERYTHING_STDIO, 'utf8'));
   expect(stderr).toContain('"fails" has failed, so what it recorded was not stored');
 });
+
+test('tests that share a recording make it together, in each record mode, and replay it alone', async () => {
+  const upstream = JSON.stringify({ command: process.execPath, args: [fixture('echo.js')] });
+  const source = (mode: string) => `
+    const say = async (deck, text) => {
+      const client = new Client({ name: 'inner', version: '1.0.0' });
+      await client.connect(deck.transport());
+      return (await client.callTool({ name: 'echo', arguments: { text } })).content[0].text;
+    };
+    const recording = new URL('__recordings__/a.test/shared-${mode}.ndjson', import.meta.url);
+    test.override({ deckOptions: { upstream: ${upstream}, mode: '${mode}', recording } });
+    for (const word of ['one', 'two', 'three'])
+      test('${mode} says ' + word, async ({ deck }) => { expect(await say(deck, word)).toBe(word); });
+    test('${mode} fails', async ({ deck }) => { await say(deck, 'half'); throw new Error('for some reason'); });
+    describe('later', () => {
+      test.override({ deckOptions: { mode: 'none', recording } });
+      for (const word of ['three', 'one'])
+        test('${mode} replays ' + word, async ({ deck }) => { expect(await say(deck, word)).toBe(word); });
+    });
+  `;
+  const { results, files } = await run({ 'a.test.js': source('once'), 'b.test.js': source('all') }, [
+    ['a.test.js', 'other'],
+    ['a.test.js', 'shared all'],
+  ]);
+  const failed = Object.entries(results).filter(([, result]) => result !== 'passed');
+  expect(failed.map(([name]) => name).toSorted()).toEqual(['all fails', 'once fails']);
+  for (const mode of ['once', 'all']) {
+    const recorded = files[`shared-${mode}.ndjson`];
+    for (const word of ['one', 'two', 'three']) expect(recorded).toContain(`"text":"${word}"`);
+    expect(recorded).not.toContain('half');
+    expect(recorded).not.toContain('Hello, tape.');
+  }
+});

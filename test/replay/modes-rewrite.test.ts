@@ -202,6 +202,27 @@ test('a file that cannot be written is said before anything is asked', async () 
   expect(stderr).toContain('it.ndjson cannot be written: ENOENT');
 });
 
+test('--prune-unused removes what nobody has asked for, and nothing where nobody has asked', async () => {
+  const file = await recordFine();
+  const call = HANDSHAKE.length + 1;
+  const added = [...HANDSHAKE, toolCall(1, 'fails'), toolCall(2, 'fails', { x: 'more' })];
+  await say([file, '--mode', 'new_episodes', ...DIES], added);
+  const before = linesOf(file);
+  expect(await say([file, '--prune-unused'], [])).toMatchObject({ code: 0 });
+  expect(linesOf(file)).toEqual(before);
+  const { stderr } = await say([file, '--prune-unused'], added.slice(0, call));
+  expect(stderr).toMatch(/\d of them removed/);
+  const after = linesOf(file);
+  expect(after.some((line) => line.includes('more'))).toBe(false);
+  expect(before).toEqual(expect.arrayContaining(after));
+  for (const args of [
+    [file, '--mode', 'all', '--prune-unused', ...DIES],
+    [file, file, '--prune-unused'],
+    ['demo', '--prune-unused'],
+  ])
+    expect((await say(args, [])).code).toBe(2);
+});
+
 test('the report has all of it as JSON lines', async () => {
   const file = await recordFine();
   const report = join(tempFolder(), 'report.jsonl');

@@ -33,6 +33,7 @@ type Options = ModeOptions & {
   report: string | undefined;
   calls: string | undefined;
   'fail-on-miss': boolean;
+  'prune-unused': boolean;
   listen: string | undefined;
   'allow-host': string[];
   'allow-origin': string[];
@@ -148,6 +149,11 @@ const REPLAY_OPTIONS = {
     hidden: true,
     describe: 'Whose words misses use for options',
   },
+  'prune-unused': {
+    type: 'boolean',
+    default: false,
+    describe: 'At the end, remove from the text recording the calls that nobody has asked for',
+  },
   ...SUGGEST_OPTIONS,
 } as const;
 
@@ -239,6 +245,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
     else await serveHttp(io, recording, mock, argv, stop.asked);
     mock.end();
     if (plan.plays) sayUnasked(io, matching);
+    if (argv['prune-unused']) pruneUnused(io, playback, matching);
     for (const remark of matching.idlePaths()) say(io, escapeText(remark));
     const finished = finish?.();
     // A user who has sent a signal may not wait for a server that does not end by itself.
@@ -274,10 +281,22 @@ function codeOf(end: LiveRecorderEnd | null): number {
 
 function checkOptions(argv: Options): void {
   checkSuggestOptions(argv);
+  checkPrune(argv);
   for (const name of ['allow-host', 'allow-origin'] as const) {
     if (argv.listen === undefined && argv[name].length > 0)
       throw new TapedeckError('usage', `Expected \`--listen\` with \`--${name}\`: stdio has no such thing.`);
   }
+}
+
+function checkPrune({ 'prune-unused': isPruned, mode, recording }: Options): void {
+  if (!isPruned) return;
+  if (mode !== 'none' && mode !== 'once')
+    throw new TapedeckError(
+      'usage',
+      `Expected no \`--prune-unused\` with \`--mode ${mode}\`, which adds calls.`,
+    );
+  if (recording.length !== 1 || !isTextRecording(recording[0] ?? ''))
+    throw new TapedeckError('usage', 'Expected one text recording (.ndjson) with `--prune-unused`.');
 }
 
 /** A URL behind the recordings is the live server's. */
@@ -329,6 +348,14 @@ async function serveHttp(
 function sayUnasked(io: Io, { unasked, size }: Matching): void {
   const count = unasked().length;
   if (count > 0) say(io, `${count} of ${size} recorded calls were never asked for`);
+}
+
+/** A replay that nobody has asked anything leaves the recording alone. */
+function pruneUnused(io: Io, { prune }: Playback, { unasked, size }: Matching): void {
+  const calls = unasked();
+  if (prune === null || calls.length === 0 || calls.length === size) return;
+  prune(calls);
+  say(io, `${calls.length} of them removed`);
 }
 
 function readSpeed(text: string): Speed {
@@ -396,7 +423,7 @@ async function openJoined(io: Io, argv: ModeOptions): Promise<Playback> {
       ),
     );
     const plan = planMode('none', true);
-    return { recording, plan, live: undefined, finish: null, discard: null, close };
+    return { recording, plan, live: undefined, finish: null, discard: null, prune: null, close };
   } catch (error) {
     close();
     throw error;

@@ -187,6 +187,24 @@ function* eachLine(store: Store, { number }: SessionRow, isOwnRefusal: IsOwnRefu
   }
 }
 
+/**
+ * The frames of these calls and of no others: their requests, all that the server sent for them, and what the client said in
+ * between.
+ */
+export function framesOfCalls({ script, lines }: Recording, calls: readonly number[]): number[] {
+  const keyOf = ({ seq, n }: Place) => `${seq}.${n}`;
+  const steps = calls.flatMap((call) => [...script.stepsOf(call), ...script.aftermathOf(call)]);
+  const own = new Set([...calls.map(script.placeOf), ...steps.map(({ place }) => place)].map(keyOf));
+  const frames = new Set<number>();
+  const others = new Set<number>();
+  for (const { place, direction, to } of lines()) {
+    // Cancellations, and answers to the server's questions.
+    if (direction === 'client-to-server' && to !== null && own.has(keyOf(to))) own.add(keyOf(place));
+    (own.has(keyOf(place)) ? frames : others).add(place.seq);
+  }
+  return [...frames].filter((seq) => !others.has(seq));
+}
+
 /** `frame 9`, or `frame 9 of demo` where there are several sessions. */
 export function frameText({ seq, session }: Origin): string {
   return session === null ? `frame ${seq}` : `frame ${seq} of ${session}`;
