@@ -47,6 +47,9 @@ export function sayFinished(io: Io, sessions: readonly string[]): void {
 }
 
 /** What is said when a store is opened for reading. Long work shows itself, to people only. */
+/** So many frames are indexed before anybody wonders, in half a second or so. */
+export const QUICK_FRAMES = 10_000;
+
 export function notices(io: Io): CatchUpNotices {
   return {
     onTakingIn(file) {
@@ -60,7 +63,14 @@ export function notices(io: Io): CatchUpNotices {
       say(io, escapeText(`${file}, which a recorder left, cannot be taken in and stays there: ${why}`));
     },
     onIndexing({ id, frames }) {
-      if (io.stderr.isTTY) say(io, `indexing ${frames} frames of session ${id} …`);
+      if (io.stderr.isTTY || frames > QUICK_FRAMES) say(io, `indexing ${frames} frames of session ${id} …`);
+    },
+    onLeftBehind(sessions) {
+      const which = sessions.length === 1 ? `session ${sessions[0]?.id}` : `${sessions.length} sessions`;
+      say(
+        io,
+        `${which} cannot be indexed at once, so some figures are low (≥). To index now: tapedeck stats --all`,
+      );
     },
     onUnredacted({ id }, isAtWork) {
       const said = isAtWork

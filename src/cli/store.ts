@@ -7,13 +7,17 @@ import { openSideFile, type SideFile } from '../store/keep/side-file.ts';
 import { type Io, say, storeOf } from './io.ts';
 import { notices } from './output.ts';
 
-/** Opens the store that `--db` names for reading, with an index of all its messages, for as long as `read` takes. */
+/**
+ * Opens the store that `--db` names for reading, with an index of all its messages, for as long as `read` takes. `mostFrames`:
+ * as for `openIndexed`.
+ */
 export async function withStore(
   io: Io,
   db: string | undefined,
   read: (store: Store) => void | Promise<void>,
+  mostFrames?: number,
 ): Promise<void> {
-  const store = openIndexed(storeOf(io, db), notices(io));
+  const store = await openIndexed(storeOf(io, db), notices(io), mostFrames);
   try {
     await read(store);
   } finally {
@@ -28,7 +32,7 @@ export async function withWritableStore(
   change: (store: Store) => void | Promise<void>,
 ): Promise<void> {
   const path = storeOf(io, db);
-  takeInSpools(path, notices(io));
+  await takeInSpools(path, notices(io));
   openForReading(path).close();
   const store = openStore(path, { isPatient: true });
   try {

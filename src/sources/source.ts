@@ -59,8 +59,8 @@ async function openFile(
   }
 }
 
-function openSession(name: string, file: string, notices: CatchUpNotices): Source {
-  const store = openIndexed(file, notices);
+async function openSession(name: string, file: string, notices: CatchUpNotices): Promise<Source> {
+  const store = await openIndexed(file, notices);
   try {
     const session = checkPayloads(findSession(store, name));
     return { store, session, keyStores: [store], close: () => store.close() };

@@ -127,7 +127,7 @@ test('an index that a recorder left behind is completed when the store is read',
   store.exec('DELETE FROM message WHERE seq > 2; UPDATE session SET indexed = 2');
   store.close();
   const told: string[] = [];
-  const again = openIndexed(db, {
+  const again = await openIndexed(db, {
     ...NO_NOTICES,
     onIndexing: ({ name }) => void told.push(name ?? ''),
     onUnredacted: ({ id }) => void told.push(id),

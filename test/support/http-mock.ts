@@ -9,8 +9,9 @@ import type { Speed } from '../../src/replay/play/timetable.ts';
 import { joinRecordings } from '../../src/replay/recording/joined.ts';
 import { type Recording, readRecording } from '../../src/replay/recording/recording.ts';
 import { createHttpMock, type HttpMock } from '../../src/replay/serve/http.ts';
-import { NO_NOTICES, openIndexed } from '../../src/store/keep/catch-up.ts';
-import { findSession } from '../../src/store/read/sessions.ts';
+import { openForReading, openStore } from '../../src/store/file/open.ts';
+import { findSession, sessionsBehind } from '../../src/store/read/sessions.ts';
+import { reindexSession } from '../../src/store/write/index.ts';
 
 export type OpenMock = { recording: Recording; mock: Mock; misses: ReplayRefusal[]; notices: Notice[] };
 
@@ -18,8 +19,11 @@ export function openMock(
   db: string,
   { sessions = ['latest'] as readonly string[], speed = 'fast' as Speed, repeat = 'error' as Repeat } = {},
 ): OpenMock {
-  // As the command does it: a recorder in haste leaves some of its index to the next reader.
-  const store = openIndexed(db, NO_NOTICES);
+  // A recorder in haste leaves some of its index to the next reader.
+  const writable = openStore(db);
+  for (const { number } of sessionsBehind(writable)) reindexSession(writable, number);
+  writable.close();
+  const store = openForReading(db);
   const recording = joinRecordings(sessions.map((name) => readRecording(store, findSession(store, name))));
   const misses: ReplayRefusal[] = [];
   const matching = createMatching(recording, { repeat, ignore: [], ignoreTool: [] });

@@ -69,8 +69,8 @@ export const pruneCommand: Command<Options> = {
     const path = storeOf(io, argv.db);
     // This command does not create a store. Frames that are not indexed yet may hold errors, or match a filter.
     const needsIndex = argv['keep-errors'] || argv.filter !== undefined || argv.keep !== undefined;
-    takeInSpools(path, notices(io));
-    (needsIndex ? openIndexed(path, notices(io)) : openForReading(path)).close();
+    await takeInSpools(path, notices(io));
+    (needsIndex ? await openIndexed(path, notices(io)) : openForReading(path)).close();
     const isDry = argv['dry-run'];
     const store = isDry ? openForReading(path) : openStore(path, { isPatient: true });
     try {

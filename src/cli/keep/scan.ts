@@ -69,7 +69,7 @@ export const scanCommand: Command<Options> = {
     };
     for (const file of files) await scanFile(io, file, redactor, show);
     const isStoreAsked = what.length === 0 || sessions.length > 0;
-    if (isStoreAsked) takeInSpools(storeOf(io, db), notices(io));
+    if (isStoreAsked) await takeInSpools(storeOf(io, db), notices(io));
     const searched = isStoreAsked ? scanStore(storeOf(io, db), sessions, redactor, show) : 0;
     sayResult(io, count, searched, files.length);
     io.exitCode = count > 0 ? FOUND : 0;

@@ -7,7 +7,7 @@ import type { Store } from '../../store/file/open.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
 import type { Command, Io } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
-import { withLineEnds, writeOutput } from '../output.ts';
+import { QUICK_FRAMES, withLineEnds, writeOutput } from '../output.ts';
 import { withStore } from '../store.ts';
 
 type Options = { db: string | undefined; filter: string | undefined; json: boolean; limit: number };
@@ -37,11 +37,16 @@ export const listCommand: Command<Options> = {
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
   async run({ db, filter: written, json, limit }, io) {
     const filter = await readFilter(written);
-    await withStore(io, db, async (store) => {
-      const rows = take(await sessionsOf(store, filter), limit > 0 ? limit : Number.POSITIVE_INFINITY);
-      const lines = json ? mapLines(rows, sessionLine) : tableLines(io, [...rows], filter !== undefined);
-      await writeOutput(io, withLineEnds(lines));
-    });
+    await withStore(
+      io,
+      db,
+      async (store) => {
+        const rows = take(await sessionsOf(store, filter), limit > 0 ? limit : Number.POSITIVE_INFINITY);
+        const lines = json ? mapLines(rows, sessionLine) : tableLines(io, [...rows], filter !== undefined);
+        await writeOutput(io, withLineEnds(lines));
+      },
+      filter === undefined ? QUICK_FRAMES : undefined,
+    );
   },
 };
 

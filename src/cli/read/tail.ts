@@ -109,7 +109,7 @@ async function follow(
 async function openWhenThere(io: Io, file: string, signal: AbortSignal): Promise<Store | null> {
   if (!existsSync(file)) say(io, `waiting for a store at ${file}`);
   while (!signal.aborted) {
-    if (existsSync(file)) return openIndexed(file, notices(io));
+    if (existsSync(file)) return await openIndexed(file, notices(io));
     await sleep(POLL_MS, undefined, { signal }).catch(() => {});
   }
   return null;

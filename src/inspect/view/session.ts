@@ -21,10 +21,10 @@ const COLUMNS: readonly Column<SessionRow>[] = [
     isFor: isHttp,
     isNumber: true,
   },
-  { title: 'EXCHANGES', cell: (s) => String(s.exchanges), isNumber: true, expendable: 1 },
+  { title: 'EXCHANGES', cell: (s) => figureOf(s, s.exchanges), isNumber: true, expendable: 1 },
   {
     title: 'ERRORS',
-    cell: (s) => String(s.errors),
+    cell: (s) => figureOf(s, s.errors),
     isNumber: true,
     color: (c, s) => (s.errors > 0 ? c.red : undefined),
   },
@@ -42,6 +42,12 @@ const COLUMNS: readonly Column<SessionRow>[] = [
   },
   { title: 'END', cell: endOf, least: 6 },
 ];
+
+/** Of a session whose index is behind, and that nobody records any more, a figure is the least that there is. */
+function figureOf(session: SessionRow, figure: number): string {
+  const isBehind = session.indexed < session.frames && stateOf(session) !== 'open';
+  return isBehind ? `≥${figure}` : String(figure);
+}
 
 /** The table's lines, without line ends. Cells are escaped; no line is wider than `style.width`, if that can be. */
 export function sessionTable(sessions: readonly SessionRow[], style: TerminalStyle): Generator<string> {

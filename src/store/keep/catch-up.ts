@@ -6,8 +6,7 @@ import { openLeftSpool, removeSpool, spoolsOf } from '../file/spool.ts';
 import { troubleOf } from '../file/trouble.ts';
 import { isTurnTaken } from '../file/turn.ts';
 import { type SessionRow, sessionsBehind, stateOf } from '../read/sessions.ts';
-import { reindexSession } from '../write/index.ts';
-import { createTakeIn } from '../write/take-in.ts';
+import type { createTakeIn } from '../write/take-in.ts';
 import { openRedactions } from './redaction-state.ts';
 
 type SpoolNotices = {
@@ -22,6 +21,8 @@ type SpoolNotices = {
 export type CatchUpNotices = SpoolNotices & {
   /** Of each session that is indexed now, before that begins. */
   onIndexing(session: SessionRow): void;
+  /** Of sessions that are too large to be indexed for this command. */
+  onLeftBehind(sessions: readonly SessionRow[]): void;
   /** Of a session that is not wholly redacted. `isAtWork`: a process is at it; else that was killed. */
   onUnredacted(session: { id: string }, isAtWork: boolean): void;
 };
@@ -32,12 +33,18 @@ export const NO_NOTICES: CatchUpNotices = {
   onWaiting() {},
   onDamaged() {},
   onIndexing() {},
+  onLeftBehind() {},
   onUnredacted() {},
 };
 
-export function openIndexed(file: string, notices: CatchUpNotices): Store {
-  takeInSpools(file, notices);
-  const { onIndexing, onUnredacted } = notices;
+/** `mostFrames`: so many frames are indexed at most; the largest sessions stay as they are beyond that. */
+export async function openIndexed(
+  file: string,
+  notices: CatchUpNotices,
+  mostFrames: number = Number.POSITIVE_INFINITY,
+): Promise<Store> {
+  await takeInSpools(file, notices);
+  const { onIndexing, onLeftBehind, onUnredacted } = notices;
   const store = openForReading(file);
   const redactions = openRedactions(store);
   const isAtWork = redactions.length > 0 && isTurnTaken(store);
@@ -46,19 +53,43 @@ export function openIndexed(file: string, notices: CatchUpNotices): Store {
   const behind = sessionsBehind(store).filter(isLeftBehind);
   // What is not redacted yet must not get into an index.
   const due = behind.filter(({ number }) => !unredacted.has(number));
-  if (due.length === 0) return store;
+  const chosen = smallest(due, mostFrames);
+  if (chosen.length < due.length) onLeftBehind(due.filter((session) => !chosen.includes(session)));
+  if (chosen.length === 0) return store;
   store.close();
+  await indexAll(file, chosen, onIndexing);
+  return openForReading(file);
+}
+
+async function indexAll(
+  file: string,
+  sessions: readonly SessionRow[],
+  onIndexing: (session: SessionRow) => void,
+): Promise<void> {
+  // Loaded only here: most commands find every index complete.
+  const { reindexSession } = await import('../write/index.ts');
+  let store: Store | undefined;
   try {
-    const writable = openStore(file);
-    for (const session of due) {
+    store = openStore(file);
+    for (const session of sessions) {
       onIndexing(session);
-      reindexSession(writable, session.number);
+      reindexSession(store, session.number);
     }
-    writable.close();
   } catch {
     // A store that we may not write is shown as it is: its frames are all there, only their index is short.
+  } finally {
+    store?.close();
   }
-  return openForReading(file);
+}
+
+function smallest(sessions: readonly SessionRow[], mostFrames: number): SessionRow[] {
+  let left = mostFrames;
+  return sessions
+    .toSorted((a, b) => a.frames - b.frames)
+    .filter(({ frames }) => {
+      left -= frames;
+      return left >= 0;
+    });
 }
 
 /** So long a spool may keep recorders waiting for the store; then it leaves them half as much time. */
@@ -70,14 +101,15 @@ const ATTEMPTS = 5;
 const ATTEMPT_PAUSE_MS = 20;
 
 /** Takes into a store what its recorders could not commit there, as far as they are gone. Makes the store where there is none yet. */
-export function takeInSpools(file: string, notices: SpoolNotices): void {
+export async function takeInSpools(file: string, notices: SpoolNotices): Promise<void> {
   const spools = spoolsOf(file);
   if (spools.length === 0) return;
+  const { createTakeIn } = await import('../write/take-in.ts');
   let store: Store | undefined;
   let waiting = 0;
   try {
     store = openStore(file);
-    for (const spool of spools) if (!takeIn(store, spool, notices)) waiting += 1;
+    for (const spool of spools) if (!takeIn(store, spool, createTakeIn, notices)) waiting += 1;
   } catch {
     // A store that cannot be written is shown as it is.
     waiting = spools.length;
@@ -88,13 +120,18 @@ export function takeInSpools(file: string, notices: SpoolNotices): void {
 }
 
 /** False: it is to wait. */
-function takeIn(store: Store, file: string, { onTakingIn, onDamaged }: SpoolNotices): boolean {
+function takeIn(
+  store: Store,
+  file: string,
+  create: typeof createTakeIn,
+  { onTakingIn, onDamaged }: SpoolNotices,
+): boolean {
   let spool: Store | null = null;
   try {
     spool = openWhenFree(file);
     if (spool === null) return false;
     onTakingIn(file);
-    const taking = createTakeIn(store, spool);
+    const taking = create(store, spool);
     while (!taking.advance(SLICE_MS)) pause(SLICE_MS / 2);
     removeSpool(spool);
     return true;

@@ -128,7 +128,10 @@ function comparable(content: Record<string, unknown[]>): unknown {
 }
 
 /** The same traffic all into a store. */
-function expected(startIntake: () => Intake, feed: (intake: Intake, round: number) => void): unknown {
+async function expected(
+  startIntake: () => Intake,
+  feed: (intake: Intake, round: number) => void,
+): Promise<unknown> {
   const db = tempStore();
   const store = openStore(db);
   const intake = startIntake();
@@ -139,7 +142,7 @@ function expected(startIntake: () => Intake, feed: (intake: Intake, round: numbe
   }
   intake.end(STOPPED);
   store.close();
-  const read = openIndexed(db, NO_NOTICES);
+  const read = await openIndexed(db, NO_NOTICES);
   const content = comparable(contentOf(read));
   read.close();
   return content;
@@ -152,8 +155,8 @@ const KINDS = [
 
 test.each(KINDS)(
   'what is in a spool by %s comes into the store once, whenever taking in is broken off',
-  (_, startIntake, feed) => {
-    const wanted = expected(startIntake, feed);
+  async (_, startIntake, feed) => {
+    const wanted = await expected(startIntake, feed);
     const db = tempStore();
     const store = openStore(db);
     const intake = startIntake();
@@ -176,10 +179,10 @@ test.each(KINDS)(
     }
     expect(breaks).toBeGreaterThan(1);
     // And one who finds what was taken in, but not removed.
-    takeInSpools(db, NO_NOTICES);
+    await takeInSpools(db, NO_NOTICES);
     expect(spoolsOf(db)).toEqual([]);
     store.close();
-    const read = openIndexed(db, NO_NOTICES);
+    const read = await openIndexed(db, NO_NOTICES);
     expect(comparable(contentOf(read))).toEqual(wanted);
     read.close();
   },
@@ -187,8 +190,8 @@ test.each(KINDS)(
 
 test.each(KINDS)(
   'a recorder by %s goes back to the store, and indexes what came by the spool',
-  (_, startIntake, feed) => {
-    const wanted = expected(startIntake, feed);
+  async (_, startIntake, feed) => {
+    const wanted = await expected(startIntake, feed);
     const db = tempStore();
     const intake = startIntake();
     // No store at all yet.
@@ -211,7 +214,7 @@ test.each(KINDS)(
   },
 );
 
-test('a spool that its recorder has open is left to it, and one that is damaged stays', () => {
+test('a spool that its recorder has open is left to it, and one that is damaged stays', async () => {
   const db = tempStore();
   openStore(db).close();
   const spool = openSpool(spoolPath(db, 'run'), false);
@@ -221,16 +224,16 @@ test('a spool that its recorder has open is left to it, and one that is damaged 
     onWaiting: (count: number) => void told.push(count),
     onDamaged: (file: string, why: string) => void told.push(basename(file), why),
   };
-  takeInSpools(db, notices);
+  await takeInSpools(db, notices);
   expect(told).toEqual([1]);
   spool.close();
   writeFileSync(spoolPath(db, 'run'), Buffer.alloc(50_000, 'rubbish'));
-  takeInSpools(db, notices);
+  await takeInSpools(db, notices);
   expect(told.slice(1)).toEqual(['recordings.db.spool-run', expect.stringMatching(/not an SQLite database/)]);
   expect(existsSync(spoolPath(db, 'run'))).toBe(true);
 });
 
-test('a store without a key gets that of the spool, and another one keeps its own', () => {
+test('a store without a key gets that of the spool, and another one keeps its own', async () => {
   const placeholder = (store: Store) =>
     store
       .prepare<[], string>(
@@ -246,7 +249,7 @@ test('a store without a key gets that of the spool, and another one keeps its ow
   feedStdio(intake, 1);
   save(intake);
   spool.close();
-  takeInSpools(db, NO_NOTICES);
+  await takeInSpools(db, NO_NOTICES);
   const again = startStdio();
   const store = openStore(db);
   again.open(store);
