@@ -10,6 +10,7 @@ type Plugin = { name: string; enforce?: 'pre'; transform(code: string, id: strin
 const UNIT = [
   'test/{readme,structure}.test.ts',
   'test/capture/http/*.test.ts',
+  'test/cli/keep/project-rules.test.ts',
   'test/clients/clients.test.ts',
   'test/conformance/*.test.ts',
   'test/export/{fixpoint,large,other-tools,steady}.test.ts',

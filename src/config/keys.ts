@@ -35,19 +35,19 @@ export const KEYS: Readonly<Record<string, Key>> = {
   'redact.rules': {
     option: 'redact-rule',
     kind: 'list',
-    commands: [...REDACTING, 'replay'],
+    commands: [...REDACTING, 'replay', 'import', 'export'],
     inProject: true,
   },
   'redact.without': {
     option: 'no-redact-rule',
     kind: 'list',
-    commands: [...REDACTING, 'replay'],
+    commands: [...REDACTING, 'replay', 'import'],
     inProject: false,
   },
   'redact.paths': {
     option: 'redact',
     kind: 'list',
-    commands: ['record', 'redact', 'replay'],
+    commands: ['record', 'redact', 'replay', 'import', 'export'],
     inProject: true,
   },
   'redact.off': { option: 'no-redact', kind: 'flag', commands: RECORD, inProject: false },

@@ -47,7 +47,9 @@ async function openFile(
   const importer = { host: hostname(), pid: process.pid, processStarted: null, tapedeck: VERSION };
   try {
     const source = addAbortSignal(signal, createReadStream(file));
-    const id = await readNdjson(store, source, { file, name: null, importer, onFrame, signal });
+    const id = await readNdjson(store, source, {
+      ...{ file, name: null, importer, redaction: null, onFrame, signal },
+    });
     const session = checkPayloads(findSession(store, id));
     const keyStores = storesThatAreThere(db);
     const close = () => [store, ...keyStores].forEach((one) => void one.close());

@@ -32,7 +32,7 @@ export async function importForeign(
   const { signal } = new AbortController();
   const onNote = (note: string) => void notes.push(note);
   return READERS[format].read(store, source, {
-    ...{ file: 'a.file', name, importer: IMPORTER, signal, onNote },
+    ...{ file: 'a.file', name, importer: IMPORTER, redaction: null, signal, onNote },
     onFrame() {},
   });
 }

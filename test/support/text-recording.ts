@@ -20,7 +20,14 @@ export function importText(
 ): Promise<string> {
   const { signal } = new AbortController();
   const source = typeof text === 'string' || Buffer.isBuffer(text) ? chunksOf(Buffer.from(text)) : text;
-  return readNdjson(store, source, { file: 'a.ndjson', name, importer: IMPORTER, onFrame() {}, signal });
+  return readNdjson(store, source, {
+    file: 'a.ndjson',
+    name,
+    importer: IMPORTER,
+    redaction: null,
+    onFrame() {},
+    signal,
+  });
 }
 
 /** Odd sizes, so that lines are cut at any place. */

@@ -1,13 +1,17 @@
 import { TapedeckError } from '../../errors.ts';
 import { FORMATS, type FormatName } from '../../export/formats.ts';
 import { readOtlpHeaders, sendOtlp } from '../../export/otlp/send.ts';
+import { formatCount } from '../../inspect/view/text.ts';
+import { type RedactionProfile, readProfile, ruleIds } from '../../protocol/redact/profile.ts';
 import type { Store } from '../../store/file/open.ts';
 import { replaceFile } from '../../store/file/replace-file.ts';
+import { countSecrets } from '../../store/keep/redact.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
-import { findSession } from '../../store/read/sessions.ts';
+import { findSession, type SessionRow } from '../../store/read/sessions.ts';
 import { type Command, type Io, pathOf } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, readFilter, selectionOf } from '../options.ts';
 import { createProgress, writeOutput } from '../output.ts';
+import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 import { withStore } from '../store.ts';
 
 type Options = {
@@ -18,6 +22,8 @@ type Options = {
   output: string | undefined;
   to: string | undefined;
   'with-arguments': boolean;
+  'redact-rule': string[];
+  redact: string[];
 };
 
 const NAMES = Object.keys(FORMATS) as FormatName[];
@@ -58,6 +64,14 @@ export const exportCommand: Command<Options> = {
           default: false,
           describe: 'otlp: with the arguments and results of tool calls, which may be personal',
         },
+        'redact-rule': {
+          ...REDACTION_OPTIONS['redact-rule'],
+          describe: 'Refuse a session in which this rule finds something: id=/pattern/flags; may be repeated',
+        },
+        redact: {
+          ...PATH_OPTION,
+          describe: 'Refuse a session that has a value at this JSON path of a message; may be repeated',
+        },
       })
       .example('$0 export > session.ndjson', 'The newest session')
       .example('$0 export staging --output test/staging.ndjson', 'A session by name, as a fixture')
@@ -69,9 +83,19 @@ export const exportCommand: Command<Options> = {
       .example('$0 export --format otlp --to http://127.0.0.1:4318', 'Spans and metrics, to a collector')
       .example('$0 export 4f | diff - before.ndjson', 'What has changed since'),
   async run(
-    { session: reference, db, filter: written, format, output, to, 'with-arguments': withArguments },
+    {
+      session: reference,
+      db,
+      filter: written,
+      format,
+      output,
+      to,
+      'with-arguments': withArguments,
+      ...given
+    },
     io,
   ) {
+    const profile = readProfile(ruleIds(), given['redact-rule'], given.redact);
     checkFormat(format, to, withArguments);
     const collector = to === undefined ? undefined : collectorOf(to);
     const filter = await readFilter(written);
@@ -79,11 +103,25 @@ export const exportCommand: Command<Options> = {
       // One view of the store from the first line to the last, whatever recorders add meanwhile.
       store.exec('BEGIN');
       const only = await selectionOf(store, filter);
+      refuseUnredacted(store, findSession(store, reference), profile);
       await writeSession(io, store, reference, { format, output, collector, only, withArguments });
       store.exec('COMMIT');
     });
   },
 };
+
+/** What a project wants redacted leaves the store redacted, also of sessions that were recorded before it wanted that. */
+function refuseUnredacted(store: Store, { id, number }: SessionRow, profile: RedactionProfile): void {
+  if (profile.rules.length + profile.paths.length === 0) return;
+  const { frames, heads, fields } = countSecrets(store, number, profile, () => {});
+  if (frames.size + heads + fields === 0) return;
+  const rules = [...frames].map(([rule, count]) => `${rule} in ${formatCount(count, 'frame')}`);
+  const rest = heads + fields > 0 ? ['in its heads or its row'] : [];
+  throw new TapedeckError(
+    'refused',
+    `Session ${id} has what is to be redacted: ${[...rules, ...rest].join(', ')}. Redact it first, by the same rules: tapedeck redact ${id}`,
+  );
+}
 
 type Destination = Pick<Options, 'format' | 'output'> & {
   withArguments: boolean;

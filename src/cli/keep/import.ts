@@ -3,18 +3,23 @@ import { hostname } from 'node:os';
 import { addAbortSignal } from 'node:stream';
 import { readFailure, TapedeckError } from '../../errors.ts';
 import { READER_NAMES, READERS, type ReaderName, recognise } from '../../export/foreign/readers.ts';
+import { type RedactionProfile, readProfile } from '../../protocol/redact/profile.ts';
 import { openStore, type Store } from '../../store/file/open.ts';
 import { processStarted } from '../../store/file/process.ts';
 import { VERSION } from '../../version.ts';
 import { type Command, type Io, onStopSignals, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION, STDIN } from '../options.ts';
 import { createProgress } from '../output.ts';
+import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 
 type Options = {
   files: string[];
   db: string | undefined;
   name: string | undefined;
   format: ReaderName | undefined;
+  'no-redact-rule': string[];
+  'redact-rule': string[];
+  redact: string[];
 };
 
 export const importCommand: Command<Options> = {
@@ -41,6 +46,8 @@ export const importCommand: Command<Options> = {
           describe: 'The name of the new sessions, in place of the names in the files',
           requiresArg: true,
         },
+        ...REDACTION_OPTIONS,
+        redact: PATH_OPTION,
       })
       .example('$0 import session.ndjson', 'Then: tapedeck show')
       .example('$0 import recordings/*.ndjson', 'One session from each file')
@@ -50,7 +57,8 @@ export const importCommand: Command<Options> = {
       )
       .example('$0 import --format mcpsnoop trace.jsonl', 'A file whose beginning does not show its format')
       .example('ssh host tapedeck export | $0 import - --name from-host', 'A session from another machine'),
-  async run({ files, db, name, format }, io) {
+  async run({ files, db, name, format, ...given }, io) {
+    const redaction = givenProfile(given);
     const store = openStore(storeOf(io, db));
     const stopping = new AbortController();
     const stopped = new TapedeckError('stopped', 'Stopped: the import is not finished.');
@@ -60,6 +68,7 @@ export const importCommand: Command<Options> = {
         const ids = await importFile(io, store, file, {
           name: name ?? null,
           format,
+          redaction,
           signal: stopping.signal,
         });
         io.stdout.write(ids.map((id) => `${id}\n`).join(''));
@@ -71,14 +80,25 @@ export const importCommand: Command<Options> = {
   },
 };
 
-type ImportChoice = { name: string | null; format: ReaderName | undefined; signal: AbortSignal };
+type ImportChoice = {
+  name: string | null;
+  format: ReaderName | undefined;
+  redaction: RedactionProfile | null;
+  signal: AbortSignal;
+};
+
+/** Files stay as they are, unless it is said what of them is secret: then all rules count. */
+function givenProfile(given: Pick<Options, 'no-redact-rule' | 'redact-rule' | 'redact'>) {
+  const profile = readProfile(given['no-redact-rule'], given['redact-rule'], given.redact);
+  return profile.rules.length + profile.paths.length > 0 ? profile : null;
+}
 
 /**
  * Reads one file into the store. Returns the ids of its sessions. Throws `TapedeckError`: `corrupt` or `newer` for a broken
  * one, `not-found` or `io` where it cannot be read.
  */
 async function importFile(io: Io, store: Store, file: string, choice: ImportChoice): Promise<string[]> {
-  const { name, signal } = choice;
+  const { name, redaction, signal } = choice;
   const progress = createProgress(io, 'imported', null);
   const shown = file === STDIN ? 'stdin' : file;
   const opened = addAbortSignal(signal, file === STDIN ? io.stdin : createReadStream(pathOf(io, file)));
@@ -88,7 +108,7 @@ async function importFile(io: Io, store: Store, file: string, choice: ImportChoi
         ? await recognise(opened, shown)
         : { format: choice.format, source: opened as AsyncIterable<Buffer> };
     return await READERS[format].read(store, source, {
-      ...{ file: shown, name, signal, importer: ownImporter() },
+      ...{ file: shown, name, redaction, signal, importer: ownImporter() },
       onFrame: progress.advance,
       onNote: (text) => say(io, `${shown}: ${text}`),
     });

@@ -50,7 +50,12 @@ export function createForeignSessions(store: Store, origin: string, options: Imp
   let frames = 0;
 
   function begin(start: ForeignStart): ForeignSession {
-    const session = beginImport(store, sessionStart(start, origin, options), { frames: 0, bytes: 0 });
+    const session = beginImport(
+      store,
+      sessionStart(start, origin, options),
+      { frames: 0, bytes: 0 },
+      options.redaction,
+    );
     sessions.push(session);
     return {
       add(said) {

@@ -1,6 +1,7 @@
 /**
  * Imports a text recording. An error names the file and the line, and leaves nothing behind.
  */
+import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { SessionStart } from '../../store/file/columns.ts';
 import type { Store } from '../../store/file/open.ts';
 import { beginImport, type SessionImport } from '../../store/write/import.ts';
@@ -20,6 +21,8 @@ export type ImportOptions = {
   /** Instead of the name in the file. */
   name: string | null;
   importer: Importer;
+  /** What it is redacted by on the way; null: it is stored as it is. */
+  redaction: RedactionProfile | null;
   onFrame: (count: number) => void;
   /** Called with a sentence about what could not be imported. */
   onNote?: (text: string) => void;
@@ -74,7 +77,11 @@ type Recording = {
   finish(): { number: number; id: string };
 };
 
-function beginRecording(store: Store, header: Header, { name, importer }: ImportOptions): Recording {
+function beginRecording(
+  store: Store,
+  header: Header,
+  { name, importer, redaction: profile }: ImportOptions,
+): Recording {
   const { labels, basis, transport, target, command, at: startedAt, end, loss, tapedeck, redaction } = header;
   const start: SessionStart = {
     ...importer,
@@ -86,7 +93,7 @@ function beginRecording(store: Store, header: Header, { name, importer }: Import
     clientPid: null,
     clientProgram: null,
   };
-  const session = beginImport(store, start, loss);
+  const session = beginImport(store, start, loss, profile);
   const book = createHttpExchangeBook(session.hasHttpExchange);
   const isStdio = transport === 'stdio';
   /** Each channel of an HTTP exchange has at most one unfinished line. */

@@ -81,3 +81,15 @@ export function readProfile(
   }
   return { without, rules, paths };
 }
+
+/** What either of them redacts. */
+export function joinedProfiles(before: RedactionProfile | null, now: RedactionProfile): RedactionProfile {
+  if (before === null) return now;
+  const both = (name: 'rules' | 'paths') => [...new Set([...before[name], ...now[name]])];
+  return {
+    without: before.without.filter((id) => now.without.includes(id)),
+    ...(before.capture === undefined ? {} : { capture: before.capture }),
+    rules: both('rules'),
+    paths: both('paths'),
+  };
+}

@@ -5,12 +5,12 @@
  */
 
 import { redactArgv } from '../../protocol/redact/argv.ts';
-import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import { joinedProfiles, type RedactionProfile } from '../../protocol/redact/profile.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
 import type { Frame } from '../../protocol/wire/frame.ts';
 import { flagsOf, PART_BYTES } from '../file/columns.ts';
 import { pause, type Store } from '../file/open.ts';
-import { createDigest } from '../file/secret.ts';
+import { createDigest, createPassingDigest, placeholderKey } from '../file/secret.ts';
 import type { Turn } from '../file/turn.ts';
 import { type BareFrame, prepareFramesAfter, unfinishedFrames } from '../read/frames.ts';
 import { type HttpExchangeRow, originalOf, prepareHttpExchangesAfter } from '../read/http.ts';
@@ -48,7 +48,9 @@ export function countSecrets(
   profile: RedactionProfile,
   onFrames: OnFrames,
 ): RedactionCounts {
-  const redactor = createRedactor(profile, createDigest(store));
+  // A store that is only read is given no key.
+  const digest = placeholderKey(store) === undefined ? createPassingDigest() : createDigest(store);
+  const redactor = createRedactor(profile, digest);
   const counts: RedactionCounts = { frames: new Map(), heads: 0, fields: 0 };
   for (const { changes, upTo } of frameChanges(store, session, redactor, { upTo: 0, keyLines: new Map() })) {
     countFrames(counts, changes);
@@ -336,20 +338,8 @@ function rowChange(store: Store, session: number, redactor: Redactor): RowChange
 
 /** Notes that the session is redacted with this profile too. */
 function noteRedaction(store: Store, session: number, profile: RedactionProfile): void {
-  const both = joined(sessionDetails(store, session).redaction, profile);
+  const both = joinedProfiles(sessionDetails(store, session).redaction, profile);
   store
     .prepare('UPDATE session SET redaction = ? WHERE number = ?')
     .run(redactionColumn(store, both), session);
-}
-
-/** What either of them redacts. */
-function joined(before: RedactionProfile | null, now: RedactionProfile): RedactionProfile {
-  if (before === null) return now;
-  const both = (name: 'rules' | 'paths') => [...new Set([...before[name], ...now[name]])];
-  return {
-    without: before.without.filter((id) => now.without.includes(id)),
-    ...(before.capture === undefined ? {} : { capture: before.capture }),
-    rules: both('rules'),
-    paths: both('paths'),
-  };
 }

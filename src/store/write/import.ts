@@ -1,10 +1,21 @@
 /** A session that was recorded elsewhere into the store, as a new one. */
 
 import type { HttpExchange } from '../../protocol/http/exchange.ts';
+import { joinedProfiles, type RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Channel, Frame } from '../../protocol/wire/frame.ts';
-import type { Basis, EndReason, Loss, SessionEnd, SessionStart, Transport } from '../file/columns.ts';
+import type {
+  Basis,
+  EndReason,
+  Loss,
+  SessionEnd,
+  SessionRedaction,
+  SessionStart,
+  Transport,
+} from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
+import { keyFingerprint } from '../file/secret.ts';
 import { createPendingSession, type PendingSession, type SessionKey } from './pending.ts';
+import { createFrameRedactor, createStoreRedactor, redactionColumnOf, redactStart } from './redaction.ts';
 import { removeSession } from './removal.ts';
 import { createRowWriter, insertSession, type RowWriter } from './rows.ts';
 
@@ -35,9 +46,18 @@ export type SessionImport = {
   discard(): void;
 };
 
-/** A small session is stored in one transaction, a larger one in several: until `finish` it looks like one being recorded. */
-export function beginImport(store: Store, start: SessionStart, loss: Loss): SessionImport {
-  const writer = createRowWriter(store, null);
+/**
+ * A small session is stored in one transaction, a larger one in several: until `finish` it looks like one being recorded.
+ * `profile`: what it is redacted by before it is stored; null: it is stored as it is.
+ */
+export function beginImport(
+  store: Store,
+  foreign: SessionStart,
+  loss: Loss,
+  profile: RedactionProfile | null,
+): SessionImport {
+  const { start, redactor, redactFrame } = redactionOf(store, foreign, profile);
+  const writer = createRowWriter(store, redactor);
   const { basis, transport } = start;
   const pending = createPendingSession({ basis, transport, loss });
   const exchanges = store.prepare<[number, number], number>(
@@ -74,7 +94,8 @@ export function beginImport(store: Store, start: SessionStart, loss: Loss): Sess
   }
 
   return {
-    add(frame) {
+    add(given) {
+      const frame = redactFrame(given);
       pending.add(frame, false);
       flushIfMany(frame.payload.length + (frame.http?.original?.length ?? 0));
     },
@@ -87,7 +108,10 @@ export function beginImport(store: Store, start: SessionStart, loss: Loss): Sess
       if (waitingHttpExchanges.has(number)) return true;
       return pending.key !== null && exchanges.get(pending.key.number, number) !== undefined;
     },
-    addRest(rest) {
+    addRest(given) {
+      const { channel, bytes } = given;
+      const found = channel === 'sse' ? redactor?.event(bytes, true) : redactor?.payload(bytes, false, true);
+      const rest = found ? { ...given, bytes: found.payload } : given;
       rests.push(rest);
       flushIfMany(rest.bytes.length);
     },
@@ -96,6 +120,27 @@ export function beginImport(store: Store, start: SessionStart, loss: Loss): Sess
     finish: flush,
     discard() {
       if (pending.key !== null) removeSession(store, pending.key.number);
+    },
+  };
+}
+
+/** What redacts a session on its way in, and what its row then says. */
+function redactionOf(store: Store, start: SessionStart, profile: RedactionProfile | null) {
+  if (profile === null) return { start, redactor: null, redactFrame: (frame: Frame) => frame };
+  const { redactor, open } = createStoreRedactor(profile);
+  open(store);
+  const redact = createFrameRedactor(redactor);
+  const before: SessionRedaction | null = start.redaction ? JSON.parse(start.redaction) : null;
+  // Placeholders that the session has by another key stay: none of them can be told by the key of this store.
+  const key = before?.key ?? keyFingerprint(store) ?? '';
+  const redaction = redactionColumnOf(key, joinedProfiles(before, profile));
+  return {
+    start: { ...redactStart(start, redactor), redaction },
+    redactor,
+    redactFrame(frame: Frame): Frame {
+      const after = redact(frame);
+      if (after === frame || frame.redacted === undefined) return after;
+      return { ...after, redacted: [...new Set([...frame.redacted, ...(after.redacted ?? [])])] };
     },
   };
 }

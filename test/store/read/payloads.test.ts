@@ -24,7 +24,7 @@ const START: SessionStart = {
 };
 
 function storedSession(store: Store, payloads: readonly Buffer[]): number {
-  const session = beginImport(store, START, { frames: 0, bytes: 0 });
+  const session = beginImport(store, START, { frames: 0, bytes: 0 }, null);
   for (const [i, payload] of payloads.entries()) {
     const channel = i % 2 === 0 ? 'stdin' : 'stdout';
     const rest = { lineEnd: '\n', size: payload.length, truncated: false, part: 'line', http: null } as const;
