@@ -64,6 +64,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
     isClientGone: () => process.ppid !== parentPid || recorder?.isClientGone() === true,
   });
   stopServer = capture.stop;
+  if (recorder === undefined) leaveMissingFolder();
   recorder ??= open();
   void recorder.opened.then(onWriterRuns);
   if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
@@ -86,6 +87,11 @@ function currentFolder(): string | null {
   } catch {
     return null;
   }
+}
+
+/** No thread starts in a folder that was removed. The server is there already, and keeps its folder. */
+function leaveMissingFolder(): void {
+  if (currentFolder() === null) process.chdir('/');
 }
 
 /** Open handles (the client's end of our stdin) would keep the process alive. */

@@ -8,7 +8,7 @@
  */
 export type Item = { kind: number; owner: number; at: number; bytes: Buffer };
 
-const HEADER_BYTES = 20;
+export const HEADER_BYTES = 20;
 
 const BATCH_BYTES = 256 * 1024;
 
@@ -21,10 +21,11 @@ export type Batcher = {
   flush(): void;
 };
 
-/** `onBatch` gets each batch whole and owns its buffer from then on. */
-export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>) => void): Batcher {
+/** `onBatch` gets each batch whole, of so many items, and owns its buffer from then on. */
+export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>, items: number) => void): Batcher {
   let buffer = Buffer.alloc(0);
   let used = 0;
+  let items = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function append(kind: number, owner: number, at: number, bytes: Uint8Array | string): void {
@@ -40,6 +41,7 @@ export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>) => void)
     if (typeof bytes === 'string') buffer.write(bytes, used + HEADER_BYTES, 'latin1');
     else buffer.set(bytes, used + HEADER_BYTES);
     used += needed;
+    items += 1;
     timer ??= setTimeout(flush, RIPE_AFTER_MS);
   }
 
@@ -54,7 +56,8 @@ export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>) => void)
     // A batch may wait long in a writer that has trouble: it must not hold more memory than it has bytes.
     const batch = new Uint8Array(buffer.subarray(0, used));
     used = 0;
-    onBatch(batch);
+    onBatch(batch, items);
+    items = 0;
   }
 
   return { append, flush };

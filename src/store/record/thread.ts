@@ -5,9 +5,9 @@
 
 import { Worker } from 'node:worker_threads';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
-import type { SessionEnd, SessionStart, StdioGap } from '../file/columns.ts';
+import type { Loss, SessionEnd, SessionStart, StdioGap } from '../file/columns.ts';
 import type { RetentionLimits } from '../keep/retention.ts';
-import { type Batcher, createBatcher } from './batch.ts';
+import { type Batcher, createBatcher, HEADER_BYTES } from './batch.ts';
 
 type FoundByWriter = 'host' | 'processStarted' | 'clientPid' | 'clientProgram' | 'redaction';
 
@@ -39,6 +39,8 @@ export type WorkerStart = Pick<
 > & {
   /** Tells this recorder from all others. */
   run: string;
+  /** One number, which the writer counts up while it is at work. */
+  beats: Int32Array<SharedArrayBuffer>;
 };
 
 export type ToWorker =
@@ -50,7 +52,8 @@ export type ToWorker =
 export type FromWorker =
   /** `session`: the id of the one by stdio. */
   | { type: 'opened'; clientPid: number | null; session: string | null }
-  | { type: 'stored'; bytes: number }
+  /** So many bytes of batches are done with; `pieces` is what was in them and in gaps. */
+  | { type: 'stored'; bytes: number; pieces: Loss }
   | { type: 'trouble'; text: string }
   | { type: 'notice'; text: string }
   | { type: 'closed' };
@@ -71,8 +74,22 @@ type WriterThread = {
   close(end: SessionEnd): Promise<void>;
 };
 
-/** The writer reports at least every two seconds while it closes; if it stays silent longer, it is stuck. */
-const CLOSE_TIMEOUT_MS = 15_000;
+/** A writer that shows no sign of life for so long, while something waits for it, is stuck. */
+const SILENT_MS = 5000;
+
+/** The same at the end, once a signal asks for it. */
+const SILENT_AT_SIGNAL_MS = 1000;
+
+const LAST_MOMENT_MS = 500;
+
+const WATCH_EVERY_MS = 1000;
+
+const WATCH_AT_END_EVERY_MS = 50;
+
+/** So long a thread may take to stop that is in the middle of something. */
+const STOP_MS = 500;
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
  * The writer's objects die young: for stdio, where a machine runs many recorders, a larger nursery would only make each of
@@ -91,33 +108,44 @@ function newRun(): string {
 type Deferred<T> = { promise: Promise<T>; resolve: (value: T) => void };
 
 export function startWriter(options: RecorderOptions): WriterThread {
-  const { file, durable, maxFrameBytes, retention, redaction, session, maxQueueBytes, isStrict } = options;
+  const { session, maxQueueBytes, isStrict } = options;
   const run = newRun();
-  const workerData: WorkerStart = { file, run, durable, maxFrameBytes, retention, redaction, session };
-  const worker = new Worker(new URL('./worker.js', import.meta.url), {
-    workerData,
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB[session.transport === 'stdio' ? 'stdio' : 'http'] },
-  });
+  const beats = new Int32Array(new SharedArrayBuffer(4));
+  const watch = createWatch(beats, () => waiting.frames > 0 && !isDead);
   let queued = 0;
+  /** What is on its way to the writer, or with it: lost, if it does not answer. */
+  const waiting: Loss = { frames: 0, bytes: 0 };
   let isDead = false;
   let clientPid: number | null = null;
+  let id: string | null = null;
   let room = createDeferred<void>();
   const opened = createDeferred<boolean>();
   const closed = createDeferred<void>();
 
-  const batcher = createBatcher((batch) => {
+  const batcher = createBatcher((batch, items) => {
     queued += batch.byteLength;
-    if (!isDead) worker.postMessage({ type: 'items', batch } satisfies ToWorker, [batch.buffer]);
+    wait({ frames: items, bytes: batch.byteLength - items * HEADER_BYTES });
+    if (!isDead) worker?.postMessage({ type: 'items', batch } satisfies ToWorker, [batch.buffer]);
   });
 
-  worker.on('message', (message: FromWorker) => {
+  function wait({ frames, bytes }: Loss): void {
+    if (waiting.frames === 0) watch.heard();
+    waiting.frames += frames;
+    waiting.bytes += bytes;
+  }
+
+  function onMessage(message: FromWorker): void {
+    watch.heard();
     switch (message.type) {
       case 'opened':
         clientPid = message.clientPid;
+        id = message.session;
         opened.resolve(true);
         break;
       case 'stored':
         queued -= message.bytes;
+        waiting.frames -= message.pieces.frames;
+        waiting.bytes -= message.pieces.bytes;
         room.resolve();
         room = createDeferred<void>();
         break;
@@ -132,18 +160,49 @@ export function startWriter(options: RecorderOptions): WriterThread {
         closed.resolve();
         break;
     }
-  });
-  worker.on('error', (error) => {
+  }
+
+  function onDeath(why: string): void {
+    if (isDead) return;
     isDead = true;
-    options.onTrouble(`the writer stopped: ${error.message}`);
+    options.onTrouble(`the writer stopped: ${why}`);
     opened.resolve(false);
     room.resolve();
     closed.resolve();
-  });
+  }
+
+  const worker = startThread(options, { run, beats }, onMessage, onDeath);
+
+  const timer = setInterval(() => {
+    if (watch.silentMs() < SILENT_MS) return;
+    clearInterval(timer);
+    const text = `the writer has not answered for ${SILENT_MS / 1000} s, and ${waiting.bytes} bytes wait for it`;
+    if (isStrict) options.onTrouble(text);
+    else options.onNotice(`${text}. Traffic goes on; what cannot be recorded is counted at the end.`);
+  }, WATCH_EVERY_MS).unref();
 
   function send(message: ToWorker): void {
     batcher.flush();
-    worker.postMessage(message);
+    if (message.type === 'gap') wait(message.gap.loss);
+    if (!isDead) worker?.postMessage(message);
+  }
+
+  async function giveUp(end: SessionEnd): Promise<void> {
+    const why = isDead ? 'is gone' : 'does not answer';
+    isDead = true;
+    batcher.flush();
+    await Promise.race([worker?.terminate(), new Promise((resolve) => setTimeout(resolve, STOP_MS).unref())]);
+    const loss = { frames: Math.max(1, waiting.frames), bytes: waiting.bytes };
+    const text = `the writer ${why}: ${loss.bytes} bytes of traffic are lost`;
+    try {
+      const { writeLastWords } = await import('../write/last-words.ts');
+      const { file, redaction } = options;
+      const { parentPid: _, ...own } = session;
+      writeLastWords({ file, run, redaction, session: own, id, loss, end });
+      options.onTrouble(text);
+    } catch (error) {
+      options.onTrouble(`${text}, and that could not be counted: ${(error as Error).message}`);
+    }
   }
 
   return {
@@ -153,10 +212,91 @@ export function startWriter(options: RecorderOptions): WriterThread {
     send,
     clientPid: () => clientPid,
     opened: opened.promise,
-    close(end) {
-      send({ type: 'end', end });
-      const timer = setTimeout(closed.resolve, CLOSE_TIMEOUT_MS);
-      return closed.promise.finally(() => clearTimeout(timer));
+    async close(end) {
+      clearInterval(timer);
+      let isClosed = false;
+      if (!isDead) {
+        send({ type: 'end', end });
+        isClosed = await Promise.race([
+          closed.promise.then(() => !isDead),
+          watch.silence().then(() => false),
+        ]);
+      }
+      if (!isClosed) await giveUp(end);
+      watch.end();
+    },
+  };
+}
+
+/** Null where there is no thread to be had: the traffic goes on without. */
+function startThread(
+  { file, durable, maxFrameBytes, retention, redaction, session }: RecorderOptions,
+  own: Pick<WorkerStart, 'run' | 'beats'>,
+  onMessage: (message: FromWorker) => void,
+  onDeath: (why: string) => void,
+): Worker | null {
+  const workerData: WorkerStart = { file, durable, maxFrameBytes, retention, redaction, session, ...own };
+  try {
+    const worker = new Worker(new URL('./worker.js', import.meta.url), {
+      workerData,
+      resourceLimits: {
+        maxYoungGenerationSizeMb: YOUNG_MB[session.transport === 'stdio' ? 'stdio' : 'http'],
+      },
+    });
+    worker.on('message', onMessage);
+    worker.on('error', (error) => onDeath(error.message));
+    return worker;
+  } catch (error) {
+    // Its caller is not ready to be told yet.
+    setImmediate(() => onDeath((error as Error).message));
+    return null;
+  }
+}
+
+/** Watches for signs of life of the writer. */
+type Watch = {
+  heard(): void;
+  /** For how long there was none, though there is something to do. */
+  silentMs(): number;
+  /** Settles when it is silent for too long, from now on. */
+  silence(): Promise<void>;
+  end(): void;
+};
+
+function createWatch(beats: Int32Array, isBusy: () => boolean): Watch {
+  let heardAt = performance.now();
+  let beat = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let limit = SILENT_MS;
+  const hurry = () => {
+    limit = SILENT_AT_SIGNAL_MS;
+  };
+
+  function silentMs(isAsked: boolean): number {
+    const now = Atomics.load(beats, 0);
+    if (now !== beat || !isAsked) heardAt = performance.now();
+    beat = now;
+    return performance.now() - heardAt;
+  }
+
+  return {
+    heard() {
+      heardAt = performance.now();
+    },
+    silentMs: () => silentMs(isBusy()),
+    silence() {
+      // Who was silent before has a moment left.
+      heardAt = isBusy()
+        ? Math.max(heardAt, performance.now() - SILENT_MS + LAST_MOMENT_MS)
+        : performance.now();
+      for (const signal of SIGNALS) process.on(signal, hurry);
+      return new Promise((resolve) => {
+        timer = setInterval(() => silentMs(true) > limit && resolve(), WATCH_AT_END_EVERY_MS);
+      });
+    },
+    end() {
+      clearInterval(timer);
+      for (const signal of SIGNALS) process.off(signal, hurry);
     },
   };
 }

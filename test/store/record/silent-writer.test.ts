@@ -1,0 +1,79 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import {
+  BIN,
+  fixture,
+  latestSession,
+  type Run,
+  start,
+  tempFolder,
+  tempStore,
+  until,
+} from '../../support/tapedeck.ts';
+
+const LINE = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
+
+const HANGING = { NODE_OPTIONS: `--require=${fixture('hang-thread.cjs')}` };
+
+async function hasSession(db: string): Promise<boolean> {
+  return (await latestSession(db).catch(() => undefined)) !== undefined;
+}
+
+function recordHanging(db: string, options: readonly string[] = []): Run {
+  const args = ['record', ...options, '--db', db, '--', process.execPath, fixture('cat.js')];
+  return start(process.execPath, [BIN, ...args], { env: HANGING });
+}
+
+test('a writer that hangs is told of, is not waited for, and its loss is on the session', async () => {
+  const db = tempStore();
+  const run = recordHanging(db);
+  await until('the session is there', () => hasSession(db));
+  run.child.stdin.write(LINE);
+  await until('it is said', () => run.stderr().includes('has not answered for 5 s'));
+  run.child.stdin.end();
+  const { code, stdout, stderr } = await run.ended;
+  expect([code, stdout.toString()]).toEqual([0, LINE]);
+  expect(stderr).toMatch(/the writer does not answer: 82 bytes of traffic are lost/);
+  expect(await latestSession(db)).toMatchObject({ frames: 0, dropped: 2, endReason: 'client-closed' });
+});
+
+test.each([
+  { options: [], expected: 0 },
+  { options: ['--strict'], expected: 1 },
+])(
+  'a signal at the end cuts the waiting for a writer that hangs short: $options',
+  async ({ options, expected }) => {
+    const db = tempStore();
+    const run = recordHanging(db, options);
+    await until('the session is there', () => hasSession(db));
+    run.child.stdin.end(LINE);
+    await until('the line is back', () => run.stdout().includes(LINE));
+    const signals = setInterval(() => run.stderr() === '' && run.child.kill('SIGTERM'), 300);
+    const { code, signal, stderr } = await run.ended;
+    clearInterval(signals);
+    expect({ code, signal }).toEqual({ code: expected, signal: null });
+    expect(stderr).toMatch(/the writer does not answer/);
+    expect(await latestSession(db)).toMatchObject({ dropped: 2 });
+  },
+);
+
+test('in a folder that was removed, a session is recorded', async () => {
+  const [db, folder] = [tempStore(), join(tempFolder(), 'gone')];
+  mkdirSync(folder);
+  const command = `cd '${folder}' && rmdir '${folder}' && exec '${process.execPath}' '${BIN}' record --db '${db}' -- cat`;
+  const run = start('sh', ['-c', command]);
+  run.child.stdin.end(LINE);
+  expect(await run.ended).toMatchObject({ code: 0, stderr: '' });
+  expect(await latestSession(db)).toMatchObject({ frames: 2 });
+});
+
+test('with too few descriptors for a writer, traffic goes on and that is said', async () => {
+  const db = tempStore();
+  const command = `ulimit -n 28 && exec '${process.execPath}' '${BIN}' record --db '${db}' -- cat`;
+  const run = start('sh', ['-c', command]);
+  run.child.stdin.end(LINE);
+  const { code, stdout, stderr } = await run.ended;
+  expect([code, stdout.toString()]).toEqual([0, LINE]);
+  expect(stderr).toMatch(/^tapedeck: the writer stopped: [^\n]*EMFILE/);
+});
