@@ -18,6 +18,8 @@ export type {
   RecordMode,
   ServerAnswer,
   ServerCommand,
+  ServerError,
+  ServerResult,
   StoredMessage,
   UpstreamCommand,
   UpstreamUrl,

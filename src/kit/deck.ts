@@ -90,13 +90,17 @@ export type DeckOptions = {
 
 /** A message as `beforeStoring` gets it, a copy of its own: it may be changed, all but its `id` and `method`. */
 export type StoredMessage = {
+  /** The version of JSON-RPC. */
   readonly jsonrpc: '2.0';
+  /** Of a request, and of its answer. */
   readonly id?: string | number | null;
+  /** Of a request or a notification. */
   readonly method?: string;
   /** Of a request or a notification. */
   params?: unknown;
-  /** Of an answer: one of the two. */
+  /** Of an answer. */
   result?: unknown;
+  /** Of an answer in place of a result. */
   error?: unknown;
 };
 
@@ -110,10 +114,20 @@ export type MatchedCall = {
   readonly params: unknown;
 };
 
+/** A result, as a server answers it. */
+export type ServerResult = {
+  /** As the method has it. */
+  readonly result: object;
+};
+
+/** An error, as a server answers it. */
+export type ServerError = {
+  /** A JSON-RPC error. */
+  readonly error: { readonly code: number; readonly message: string; readonly data?: unknown };
+};
+
 /** What a server answers: a result, or an error. */
-export type ServerAnswer =
-  | { readonly result: object }
-  | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
+export type ServerAnswer = ServerResult | ServerError;
 
 /** An answer, or what makes one of a call; `undefined` leaves the call as it is. */
 export type DeckAnswer = ServerAnswer | ((call: MatchedCall) => ServerAnswer | undefined);

@@ -89,6 +89,27 @@ test('whatever changes, what is told is what was recorded: one id and one secret
   );
 });
 
+test('the numbers of HTTP exchanges, and the times of bodies, are no change either', () => {
+  const recordedByHttp = (calls: readonly string[], startedAt: string, ms: number) =>
+    [
+      header(startedAt),
+      ...calls.flatMap((call, i) => [
+        `{"ms":${ms},"http":${i + 1},"request":{"method":"POST","path":"/mcp","body":{"ms":${ms},"bytes":9}}}`,
+        `{"ms":${ms},"http":${i + 1},"channel":"request","message":{"id":${i + 5},"method":"${call}"}}`,
+        `{"ms":${ms},"http":${i + 1},"channel":"response","message":{"id":${i + 5},"result":"${call}"}}`,
+        `{"ms":${ms},"http":${i + 1},"end":{"closedBy":"server"}}`,
+      ]),
+    ]
+      .map((line) => `${line}\n`)
+      .join('');
+  const before = recordedByHttp(['a', 'b', 'c'], FIRST, 1);
+  expect(steadyText(before, [recordedByHttp(['a', 'b', 'c'], SECOND, 2)])).toBe(before);
+  const came = changed(before, steadyText(before, [recordedByHttp(['a', 'z', 'b', 'c'], SECOND, 2)]));
+  expect(came.filter((line) => !line.includes('"http":5')).map((line) => line.slice(0, 12))).toEqual([
+    '{"tapedeck":',
+  ]);
+});
+
 test('a file of another kind, or of nothing, is no hindrance', () => {
   const now = recorded(['a'], SECOND, 1);
   for (const before of ['', '\n', 'no JSON', '{}', '{"tapedeck":1}\n[]\nnull\n'])

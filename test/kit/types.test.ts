@@ -14,7 +14,8 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import {
   type Call, type CallName, type CallOutcome, type Deck, type DeckOptions, type DeckTransport, type ErrorCode,
   type ExpectedParams, type FileUrl, type JsonRpcMessage, type Listening, type Miss, openRecording, type RecordedCall,
-  type RecordMode, recordingPath, type ServerCommand, TapedeckError,
+  type RecordMode, recordingPath, type ServerCommand, TapedeckError, type DeckAnswer, type MatchedCall,
+  type ServerAnswer, type ServerError, type ServerResult, type StoredMessage,
 } from 'mcp-tapedeck';
 
 export async function use(path: string | URL): Promise<void> {
@@ -22,7 +23,19 @@ export async function use(path: string | URL): Promise<void> {
   const file: FileUrl = new URL('file:///a.ndjson');
   void file;
   const options: DeckOptions = { mode, ignore: ['$.a'] as const, repeat: 'last', speed: 2, db: undefined };
+  const more: DeckOptions = {
+    redactRule: ['ticket=/TCK-[0-9]+/'], redact: ['$..card'], noRedactRule: ['jwt'],
+    anyValue: ['$.arguments.now'], anyOrder: ['search:$.tags'], pruneUnused: true, maxAge: '90d',
+    matchBy: ({ target, params }: MatchedCall) => (target === 'search' ? { params } : undefined),
+    beforeStoring: (stored: StoredMessage, { from }) => (from === 'client' ? { ...stored, params: {} } : stored),
+  };
+  void more;
   await using deck: Deck = await openRecording(path, options);
+  const failure: ServerError = { error: { code: -32000, message: 'not now' } };
+  const success: ServerResult = { result: { content: [] } };
+  const answer: DeckAnswer = (one): ServerAnswer | undefined => (one.target === null ? failure : success);
+  deck.override('tools/call echo', answer, { params: { arguments: { a: 1 } }, times: 2 });
+  await deck.discard();
   const transport: DeckTransport = deck.transport();
   await new Client({ name: 'a', version: '1' }).connect(transport);
   await new SecondClient({ name: 'a', version: '1' }).connect(deck.transport());

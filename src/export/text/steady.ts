@@ -45,8 +45,8 @@ function linesOf(text: string): string[] {
 function steady(before: readonly string[], now: readonly string[]): string | null {
   const [oldHeader = '', ...oldLines] = before;
   const [header = '', ...lines] = now;
-  const known = oldLines.map(readLine);
-  const read = lines.map(readLine);
+  const known = readLines(oldLines);
+  const read = readLines(lines);
   const pairs = pairsOf(known, read);
   if (pairs === null) return null;
   const rename = renamesOf(known, read, pairs);
@@ -85,6 +85,19 @@ type Parsed = {
   request?: { body?: { ms?: unknown } };
   message?: Record<string, unknown>;
 };
+
+/** The lines of an HTTP exchange go by what was asked in it, because their own text is much the same in all. */
+function readLines(lines: readonly string[]): Line[] {
+  const read = lines.map(readLine);
+  const httpOf = ({ names }: Line) => names.find(({ kind }) => kind === 'http')?.number;
+  const asked = new Map<string, string>();
+  for (const line of read) {
+    const number = httpOf(line);
+    const isAsking = line.names.some(({ kind }) => kind === 'call');
+    if (number !== undefined && isAsking && !asked.has(number)) asked.set(number, line.key);
+  }
+  return read.map((line) => ({ ...line, key: `${line.key}${asked.get(httpOf(line) ?? '') ?? ''}` }));
+}
 
 function readLine(line: string): Line {
   const text = Buffer.from(line);
