@@ -11,7 +11,7 @@ import {
   type Severity,
 } from '../../inspect/check/rules.ts';
 import { type JunitCase, type JunitSuite, junitText } from '../../inspect/view/junit.ts';
-import { clip, type TerminalStyle } from '../../inspect/view/text.ts';
+import { clip, type TerminalStyle, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 
 const MAX_PLACES = 5;
@@ -46,7 +46,7 @@ export function* reportLines(tallies: readonly Tally[], { colors, width }: Termi
     const times = count === 1 ? '' : `  ${count} times`;
     yield `${paint[severity](severity)}  ${colors.bold(rule)}${times}`;
     yield `  ${text}`;
-    for (const finding of first) yield clip(`  ${placeLine(finding)}`, width);
+    for (const finding of first) for (const line of placeLines(finding, width)) yield clip(line, width);
     if (count > first.length) yield colors.dim(`  … and ${count - first.length} more`);
     yield colors.dim(`  ${url}`);
     yield '';
@@ -57,6 +57,14 @@ export function* reportLines(tallies: readonly Tally[], { colors, width }: Termi
 /** `#12 server: expected an object, saw []`. The place is the frame's number, as `show` prints it. */
 function placeLine(finding: Finding): string {
   return escapeText(`${whereOf(finding)} ${finding.side}: ${sentenceOf(finding)}`);
+}
+
+/** What was seen tells one finding from another: where both do not fit it has a line of its own. */
+function placeLines(finding: Finding, width: number): string[] {
+  const whole = `  ${placeLine(finding)}`;
+  if (widthOf(whole) <= width) return [whole];
+  const { side, expected, seen } = finding;
+  return [escapeText(`  ${whereOf(finding)} ${side}: expected ${expected},`), escapeText(`    saw ${seen}`)];
 }
 
 function sentenceOf({ expected, seen }: Finding): string {

@@ -1,5 +1,13 @@
 import { type Column, tableLines } from '../../inspect/view/table.ts';
-import { clip, formatDuration, pad, type TerminalStyle, terminalStyle } from '../../inspect/view/text.ts';
+import {
+  clip,
+  clipMiddle,
+  formatDuration,
+  pad,
+  type TerminalStyle,
+  terminalStyle,
+  widthOf,
+} from '../../inspect/view/text.ts';
 import { type Difference, jsonPointer } from '../../protocol/json/diff.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { readResultRules } from '../../replay/match/compare.ts';
@@ -73,6 +81,9 @@ const SIDES = { from: 'a', to: 'b' };
 
 const MAX_TIMINGS = 20;
 
+/** Columns of a name that stay whatever stands behind it. */
+const LEAST_NAME = 24;
+
 export function isEqual({ lists, calls }: SessionDiff): boolean {
   return lists.length === 0 && calls.every(({ verdict }) => verdict === 'equal');
 }
@@ -84,7 +95,7 @@ function* diffLines(diff: SessionDiff, style: TerminalStyle): Generator<string> 
   for (const change of diff.lists) for (const line of listLines(change)) yield clip(line, width);
   for (const call of diff.calls) {
     if (call.verdict === 'equal') continue;
-    const [head = '', ...rest] = callLines(call);
+    const [head = '', ...rest] = callLines(call, width);
     yield colors.yellow(clip(head, width));
     for (const line of rest) yield clip(line, width);
   }
@@ -101,13 +112,15 @@ function listLines({ kind, name, change, breaking, differences }: ListChange): s
   ];
 }
 
-function callLines(call: PairedCall): string[] {
+function callLines(call: PairedCall, width: number): string[] {
   const { verdict, askedBy, method, target, why, a, b } = call;
-  const name = escapeText(target === null ? method : `${method} ${target}`);
   const who = askedBy === 'client' ? '' : 'asked by the server: ';
   const places = [a === null ? [] : [`a #${a}`], b === null ? [] : [`b #${b}`]].flat().join(', ');
+  const start = `${pad(verdict, 15)}  ${who}`;
+  const end = ` (${places})${why === null ? '' : `: ${escapeText(why)}`}`;
+  const room = Math.max(LEAST_NAME, width - start.length - widthOf(end));
   return [
-    `${pad(verdict, 15)}  ${who}${name} (${places})${why === null ? '' : `: ${escapeText(why)}`}`,
+    start + clipMiddle(escapeText(target === null ? method : `${method} ${target}`), room) + end,
     ...differenceLines(call.differences, call.more, SIDES),
   ];
 }

@@ -10,7 +10,8 @@ import type { MessageRow, StoredFrame } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { dimBlock, INDENT, margin, noteLine, secondsSince, tagOf } from './block.ts';
 import { type HttpViewOptions, httpExchangeBlock, httpExchangeEnd, isProbablyMcp } from './http.ts';
-import { type Colors, clip, formatDuration, formatSize, widthOf } from './text.ts';
+import { fitMessage } from './message-line.ts';
+import { type Colors, clip, formatDuration, formatSize } from './text.ts';
 import type { Happening } from './timeline.ts';
 
 export type ViewOptions = HttpViewOptions & {
@@ -161,9 +162,9 @@ function* messageBlock(
 ): Generator<string> {
   const { colors, width } = style;
   const tag = tagOf(frame.http?.exchange);
-  const status = clip(statusOf(row, unanswered), Math.floor((width - INDENT) / 2));
-  const room = width - INDENT - tag.length - (status === '' ? 0 : widthOf(status) + 2);
-  const label = clip(escapeText(messageLabel(message, json, row.n, row.askedMethod)), room);
+  const parts = statusOf(row, unanswered);
+  const name = messageLabel(message, json, row.n, row.askedMethod);
+  const { label, status } = fitMessage(row, name, parts, width - INDENT - tag.length);
   const paint = painterOf(colors, row, status);
   const start = `${margin(style, session, frame.at, arrowOf(frame, colors))}${colors.dim(tag)}`;
   yield `${start}${paint(label)}${status === '' ? '' : `  ${paintStatus(colors, status)}`}`;
@@ -177,18 +178,14 @@ function arrowOf({ channel }: StoredFrame, colors: Colors): string {
   return directionOf(channel) === 'client-to-server' ? colors.cyan('→') : colors.green('←');
 }
 
-/** What stands behind a label: what an answer answers and how long it took, or that none came. */
-function statusOf(row: MessageRow, unanswered: ReadonlySet<string>): string {
+/** What stands behind a label: how long an answer took and how it ended, or that none came. */
+function statusOf(row: MessageRow, unanswered: ReadonlySet<string>): string[] {
   if (row.relation === 'reply') {
-    const asked = [row.askedMethod, row.askedTarget].filter((word) => word !== null).join(' ');
-    const latency = row.latency === null ? '' : formatDuration(row.latency / 1000);
-    return [latency, row.outcome, asked]
-      .filter(Boolean)
-      .map((part) => escapeText(part ?? ''))
-      .join('  ');
+    const latency = row.latency === null ? [] : [formatDuration(row.latency / 1000)];
+    return row.outcome === null ? latency : [...latency, row.outcome];
   }
-  if (row.kind === 'request' && row.outcome !== null) return ENDED_BY_HTTP[row.outcome] ?? row.outcome;
-  return unanswered.has(`${row.seq}.${row.n}`) ? 'unanswered' : '';
+  if (row.kind === 'request' && row.outcome !== null) return [ENDED_BY_HTTP[row.outcome] ?? row.outcome];
+  return unanswered.has(`${row.seq}.${row.n}`) ? ['unanswered'] : [];
 }
 
 /** How the end of its HTTP exchange ended a request. */

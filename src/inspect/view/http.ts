@@ -5,7 +5,7 @@ import { escapeText } from '../../protocol/text.ts';
 import type { HttpExchangeRow } from '../../store/read/http.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { dimBlock, INDENT, margin, noteLine, tagOf } from './block.ts';
-import { type Colors, clip, formatDuration, type TerminalStyle, widthOf } from './text.ts';
+import { type Colors, clip, clipMiddle, formatDuration, type TerminalStyle, widthOf } from './text.ts';
 
 export type HttpViewOptions = {
   style: TerminalStyle;
@@ -32,7 +32,8 @@ export function* httpExchangeBlock(
   const tag = tagOf(httpExchange.number);
   const room = width - INDENT - tag.length;
   const status = clip(escapeText(statusText(httpExchange, isOpen)), Math.floor(room / 2));
-  const call = clip(escapeText(`${httpExchange.method} ${httpExchange.path}`), room - widthOf(status) - 2);
+  const name = escapeText(`${httpExchange.method} ${httpExchange.path}`);
+  const call = clipMiddle(name, room - widthOf(status) - 2);
   const paint = painterOf(colors, httpExchange);
   yield `${margin(style, session, httpExchange.at, ' ')}${colors.dim(`${tag}${call}`)}  ${paint(status)}`;
   for (const { side, header, original } of httpExchange.edits) {

@@ -1,9 +1,10 @@
 /** What is pruned: for people, one session a row with why it goes; for programs, one a line. */
 
-import { escapeText, formatIsoTime } from '../../protocol/text.ts';
+import { formatIsoTime } from '../../protocol/text.ts';
 import type { Pruned } from '../../store/keep/prune.ts';
 import type { Departure, Reason } from '../../store/keep/retention.ts';
-import { clip, formatDuration, formatSize, formatTime, pad, type TerminalStyle, widthOf } from './text.ts';
+import { type Column, tableLines } from './table.ts';
+import { formatDuration, formatSize, formatTime, type TerminalStyle } from './text.ts';
 
 const WORDS: Record<Reason, string> = {
   named: 'named',
@@ -13,43 +14,29 @@ const WORDS: Record<Reason, string> = {
   size: 'no room',
 };
 
-const NAME_WIDTH = 32;
-
-const GAP = '  ';
+/** Why it goes is said in the narrowest terminal. */
+const COLUMNS: readonly Column<Departure & { now: number }>[] = [
+  { title: 'SESSION', cell: ({ session }) => session.id },
+  { title: 'NAME', cell: ({ session }) => session.name ?? session.target, least: 12 },
+  { title: 'STARTED', cell: ({ session }) => formatTime(session.startedAt), expendable: 2 },
+  {
+    title: 'LAST',
+    cell: ({ session, now }) => `${formatDuration(Math.max(0, now - session.lastAt) / 1000)} ago`,
+    expendable: 1,
+  },
+  { title: 'SIZE', cell: ({ bytes }) => `~${formatSize(bytes)}`, isNumber: true },
+  { title: 'ERRORS', cell: ({ session }) => String(session.errors), isNumber: true, expendable: 3 },
+  { title: 'WHY', cell: ({ reason }) => WORDS[reason] },
+];
 
 /** The lines of the table, without line ends. `now` in microseconds since the Unix epoch. */
-export function* pruneTable(
+export function pruneTable(
   departures: readonly Departure[],
   now: number,
   style: TerminalStyle,
 ): Generator<string> {
-  const rows = departures.map((departure) => cellsOf(departure, now));
-  const titles = ['SESSION', 'NAME', 'STARTED', 'LAST', 'SIZE', 'ERRORS', 'WHY'];
-  const widths = titles.map((title, c) =>
-    Math.max(title.length, ...rows.map((row) => widthOf(row[c] ?? ''))),
-  );
-  const line = (cells: readonly string[]) =>
-    clip(
-      cells
-        .map((cell, c) => pad(cell, widths[c] ?? 0))
-        .join(GAP)
-        .trimEnd(),
-      style.width,
-    );
-  yield style.colors.dim(line(titles));
-  for (const row of rows) yield line(row);
-}
-
-function cellsOf({ session, reason, bytes }: Departure, now: number): string[] {
-  return [
-    session.id,
-    clip(escapeText(session.name ?? session.target), NAME_WIDTH),
-    formatTime(session.startedAt),
-    `${formatDuration(Math.max(0, now - session.lastAt) / 1000)} ago`,
-    `~${formatSize(bytes)}`,
-    String(session.errors),
-    WORDS[reason],
-  ];
+  const rows = departures.map((departure) => ({ ...departure, now }));
+  return tableLines(COLUMNS, rows, style);
 }
 
 /** For programs: one session that goes, or went. */

@@ -43,11 +43,19 @@ const latency = (title: string, share: (typeof SHARES)[number], expendable: numb
 
 const NAMES: readonly Column<Group>[] = [
   { title: '', cell: ({ figures }) => (figures.askedBy === 'client' ? '→' : '←'), isFor: ofSessions(false) },
-  { title: 'METHOD', cell: ({ figures }) => figures.method, least: 12, isFor: ofSessions(false) },
+  {
+    title: 'METHOD',
+    cell: ({ figures }) => figures.method,
+    least: 12,
+    wanted: 16,
+    shorten: (method) => method.replace(/^notifications\//, '…'),
+    isFor: ofSessions(false),
+  },
   {
     title: 'TOOL',
     cell: ({ figures }) => figures.target ?? '',
     least: 8,
+    wanted: 24,
     isFor: ({ figures }) => figures.target !== null,
   },
   { title: 'SESSION', cell: ({ session }) => session?.id ?? '', isFor: ofSessions(true) },
@@ -55,6 +63,7 @@ const NAMES: readonly Column<Group>[] = [
     title: 'NAME',
     cell: ({ session }) => session?.name ?? session?.target ?? '',
     least: 8,
+    wanted: 16,
     isFor: ofSessions(true),
   },
 ];

@@ -9,7 +9,8 @@ import type { Arrival, OpenCall } from '../../store/read/follow.ts';
 import type { MessageRow } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { blockText } from './conversation.ts';
-import { type Colors, clip, formatDuration, pad, type TerminalStyle, widthOf } from './text.ts';
+import { fitMessage } from './message-line.ts';
+import { type Colors, clip, clipMiddle, formatDuration, pad, type TerminalStyle } from './text.ts';
 
 const NAME_COLUMNS = 12;
 
@@ -31,29 +32,26 @@ export function* arrivalLines({ session, frame }: Arrival, options: TailViewOpti
   for (const row of frame.messages) {
     const message = messages[row.n];
     if (message === undefined) continue;
-    const status = statusOf(row, options.slowMs);
     const paint = painterOf(options.colors, row, options.slowMs);
-    yield line(
-      session,
-      frame.at,
-      mark,
-      messageLabel(message, json, row.n, row.askedMethod),
-      status,
-      paint,
-      options,
-    );
+    const name = messageLabel(message, json, row.n, row.askedMethod);
+    const fitted = fitMessage(row, name, statusOf(row, options.slowMs), options.width - HEAD);
+    yield line(session, frame.at, mark, fitted, paint, options);
   }
   if (frame.messages.length > 0 || frame.part === 'block') return;
   const text =
     frame.channel === 'sse' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, MAX_BYTES);
-  if (text.trim() !== '') yield line(session, frame.at, '┊', text.trim(), '', options.colors.dim, options);
+  if (text.trim() === '') return;
+  const label = clip(escapeText(text.trim()), options.width - HEAD);
+  yield line(session, frame.at, '┊', { label, status: '' }, options.colors.dim, options);
 }
 
 /** A call that is still open, for the foot of a terminal. `now` in microseconds. */
 export function openCallLine(call: OpenCall, now: number, options: TailViewOptions): string {
   const ms = Math.max(0, (now - call.at) / 1000);
   const paint = ms > options.slowMs ? options.colors.yellow : options.colors.dim;
-  return line(call.session, call.at, '…', callText(call), `open for ${formatDuration(ms)}`, paint, options);
+  const status = `open for ${formatDuration(ms)}`;
+  const label = clipMiddle(escapeText(callText(call)), options.width - HEAD - status.length - 2);
+  return line(call.session, call.at, '…', { label, status }, paint, options);
 }
 
 function callText({ method, target }: OpenCall): string {
@@ -64,16 +62,12 @@ function line(
   session: SessionRow,
   at: number,
   mark: string,
-  text: string,
-  status: string,
+  { label, status }: { label: string; status: string },
   paint: (text: string) => string,
-  { colors, width }: TailViewOptions,
+  { colors }: TailViewOptions,
 ): string {
-  const name = pad(clip(escapeText(session.name ?? session.id), NAME_COLUMNS), NAME_COLUMNS);
-  const room = width - HEAD;
-  const tail = clip(escapeText(status), Math.floor(room / 2));
-  const label = clip(escapeText(text), room - (tail === '' ? 0 : widthOf(tail) + 2));
-  return `${colors.dim(timeOf(at))}  ${colors.bold(name)}  ${mark}  ${paint(label)}${tail === '' ? '' : `  ${paint(tail)}`}`;
+  const name = pad(clipMiddle(escapeText(session.name ?? session.id), NAME_COLUMNS), NAME_COLUMNS);
+  return `${colors.dim(timeOf(at))}  ${colors.bold(name)}  ${mark}  ${paint(label)}${status === '' ? '' : `  ${paint(status)}`}`;
 }
 
 /** Local time of day, to the millisecond. */
@@ -85,18 +79,16 @@ function timeOf(at: number): string {
 }
 
 /** In words too, for people who see no colour. */
-function statusOf(row: MessageRow, slowMs: number): string {
+function statusOf(row: MessageRow, slowMs: number): string[] {
   const parts: string[] = [];
   if (row.relation === 'reply') {
-    const asked = [row.askedMethod, row.askedTarget].filter((word) => word !== null).join(' ');
     const isSlow = isSlowReply(row, slowMs);
     if (row.latency !== null) parts.push(`${isSlow ? 'SLOW ' : ''}${formatDuration(row.latency / 1000)}`);
     if (row.outcome !== null && row.outcome !== 'ok') parts.push(row.outcome);
-    parts.push(asked);
   }
   if (row.kind !== 'invalid' && row.problem !== null)
     parts.push(...row.problem.split(',').map((code) => `! ${problemText(code)}`));
-  return parts.join('  ');
+  return parts;
 }
 
 function isSlowReply({ relation, latency, askedMethod }: MessageRow, slowMs: number): boolean {

@@ -18,16 +18,70 @@ let stringWidth: ((text: string) => number) | undefined;
 
 /** Cuts escaped text to at most `width` columns, with an ellipsis where something is missing. */
 export function clip(text: string, width: number): string {
-  if (widthOf(text) <= width) return text;
-  return width < 1 ? '' : `${takeColumns(text, width - 1)}…`;
+  if (fits(text, width)) return text;
+  return width < 1 ? '' : `${takeColumns(text.slice(0, mostCharacters(width)), width - 1)}…`;
+}
+
+/** A text of more characters is too wide, so that a long one is not measured whole. */
+function mostCharacters(width: number): number {
+  return Math.max(1024, width * 16);
+}
+
+function fits(text: string, width: number): boolean {
+  return text.length <= mostCharacters(width) && widthOf(text) <= width;
 }
 
 /** The same, but keeps the end. */
 export function clipStart(text: string, width: number): string {
-  if (widthOf(text) <= width) return text;
-  let rest = PLAIN.test(text) ? text.slice(text.length - Math.max(0, width - 1)) : text;
-  while (widthOf(rest) > width - 1 && rest !== '') rest = rest.slice(firstGrapheme(rest).length);
-  return width < 1 ? '' : `…${rest}`;
+  if (fits(text, width)) return text;
+  if (width < 1) return '';
+  // Cutting first keeps a long text from being measured whole.
+  const end = text.slice(-width * 16).replace(/^[\udc00-\udfff]/, '');
+  if (PLAIN.test(end)) return `…${width === 1 ? '' : end.slice(1 - width)}`;
+  let columns = 1;
+  let start = end.length;
+  for (const { segment } of [...graphemesOf(end)].reverse()) {
+    columns += widthOf(segment);
+    if (columns > width) break;
+    start -= segment.length;
+  }
+  return `…${end.slice(start)}`;
+}
+
+/** The same, but keeps both ends, more of the last one: the names of a family begin alike. */
+export function clipMiddle(text: string, width: number): string {
+  if (fits(text, width)) return text;
+  const tail = Math.floor(0.6 * (width - 1));
+  return tail < 1
+    ? clip(text, width)
+    : `${takeColumns(text.slice(0, mostCharacters(width)), width - 1 - tail)}${clipStart(text, tail + 1)}`;
+}
+
+/**
+ * Cuts each of the texts to at most `width` columns, so that different ones stay different where that can be: in the middle,
+ * and where several come to the same by that, what they begin with alike.
+ */
+export function clipApart(texts: readonly string[], width: number): string[] {
+  const cut = new Map(texts.map((text) => [text, clipMiddle(text, width)]));
+  const alike = new Map<string, string[]>();
+  for (const [text, short] of cut) alike.set(short, [...(alike.get(short) ?? []), text]);
+  for (const group of alike.values()) {
+    if (group.length === 1) continue;
+    const same = commonBeginning(group);
+    for (const text of group) cut.set(text, clip(`…${text.slice(same)}`, width));
+  }
+  return texts.map((text) => cut.get(text) ?? text);
+}
+
+/** How many characters the texts begin with alike; never half of one that takes two. */
+function commonBeginning([first = '', ...others]: readonly string[]): number {
+  let length = first.length;
+  for (const other of others) {
+    let same = 0;
+    while (same < length && first[same] === other[same]) same += 1;
+    length = same;
+  }
+  return /[\ud800-\udbff]/.test(first[length - 1] ?? '') ? length - 1 : length;
 }
 
 /** Pads escaped text with spaces to `width` columns. */
@@ -56,11 +110,6 @@ let segmenter: Intl.Segmenter | undefined;
 function graphemesOf(text: string): Intl.Segments {
   segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' });
   return segmenter.segment(text);
-}
-
-function firstGrapheme(text: string): string {
-  for (const { segment } of graphemesOf(text.slice(0, 64))) return segment;
-  return text;
 }
 
 /** The longest beginning of at most `width` columns. */

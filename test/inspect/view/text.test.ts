@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clip, fold, pad, widthOf } from '../../../src/inspect/view/text.ts';
+import {
+  clip,
+  clipApart,
+  clipMiddle,
+  clipStart,
+  fold,
+  pad,
+  widthOf,
+} from '../../../src/inspect/view/text.ts';
 import { escapeText } from '../../../src/protocol/text.ts';
 
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -25,6 +33,37 @@ test('clipped text is never wider than asked, and whole where it fits', () => {
       else expect(clipped.endsWith('…')).toBe(true);
     }),
   );
+});
+
+test('text that keeps its end, or both, is never wider than asked, nor slow however long it is', () => {
+  fc.assert(
+    fc.property(anyText.map(escapeText), fc.integer({ min: 2, max: 60 }), (text, width) => {
+      for (const cut of [clipStart, clipMiddle]) {
+        expect(widthOf(cut(text, width))).toBeLessThanOrEqual(width);
+        expect(cut(text, width)).not.toMatch(/\p{Cs}/u);
+        if (widthOf(text) <= width) expect(cut(text, width)).toBe(text);
+      }
+    }),
+  );
+  expect(clipMiddle('abcdefghijkl', 6)).toBe('ab…jkl');
+  const long = '日本🎉'.repeat(300_000);
+  expect(widthOf(clipMiddle(long, 80))).toBeLessThanOrEqual(80);
+});
+
+test('different texts that are cut together stay different', () => {
+  const word = fc.stringMatching(/^[a-c]{0,12}$/);
+  const texts = fc.uniqueArray(
+    fc.tuple(word, fc.constant('middle_of_a_long_name'), word).map((parts) => parts.join('')),
+  );
+  fc.assert(
+    fc.property(texts, fc.integer({ min: 20, max: 40 }), (all, width) => {
+      const cut = clipApart(all, width);
+      for (const text of cut) expect(widthOf(text)).toBeLessThanOrEqual(width);
+      expect(new Set(cut).size).toBe(all.length);
+    }),
+  );
+  const methods = ['tools', 'prompts', 'resources'].map((what) => `notifications/${what}/list_changed`);
+  expect(new Set(clipApart(methods, 13)).size).toBe(3);
 });
 
 test('folded text is all there, in lines no wider than asked', () => {
