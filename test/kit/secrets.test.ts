@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type DeckOptions, openRecording } from '../../src/index.ts';
 import { connect } from '../support/kit.ts';
@@ -70,6 +71,31 @@ for (const [name, way] of Object.entries(WAYS)) {
     ]);
   });
 }
+
+test('the secrets of two clients are told apart by the clients, whoever calls first', async () => {
+  const file = join(tempFolder(), 'a.ndjson');
+  const calls = async (order: readonly ('a' | 'b')[], mode: 'once' | 'none') => {
+    const deck = await openRecording(file, { upstream, mode });
+    const secrets = { a: RIGHT, b: WRONG };
+    const clients = {
+      a: new Client({ name: 'a', version: '1' }),
+      b: new Client({ name: 'b', version: '1' }),
+    };
+    for (const name of ['a', 'b'] as const) await clients[name].connect(deck.transport());
+    const answers: Record<string, unknown> = {};
+    for (const name of order)
+      answers[name] = (
+        await clients[name].callTool({ name: 'echo', arguments: { text: secrets[name] } })
+      ).content;
+    for (const client of Object.values(clients)) await client.close();
+    await deck.close();
+    return answers;
+  };
+  await calls(['a', 'b'], 'once');
+  const replayed = { a: [{ type: 'text', text: numbered(1) }], b: [{ type: 'text', text: numbered(2) }] };
+  expect(await calls(['a', 'b'], 'none')).toEqual(replayed);
+  expect(await calls(['b', 'a'], 'none')).toEqual(replayed);
+});
 
 test('a secret that is new to a recording is asked live, and gets the next number', async () => {
   const file = join(tempFolder(), 'a.ndjson');

@@ -146,9 +146,9 @@ export type MatchFunctions = {
 export type RecordingKeys = {
   /**
    * The key of a live request, as it would have been recorded; or why it has none. A secret in it that has no number yet gets
-   * that of the first recorded request which is alike but for its secrets.
+   * that of the first recorded request which is alike but for its secrets, of the recorded `client` before all others.
    */
-  ofRequest(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem;
+  ofRequest(request: RequestMessage, json: Buffer, client?: number | null): RequestKey | CanonicalProblem;
   /** The same as it would be recorded now, by more rules; null where that makes no difference. */
   ofRequestNow(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem | null;
   /** The key of the recorded call at a place, made anew from its payload; null where it cannot be read any more. */
@@ -222,26 +222,27 @@ export function createRecordingKeys(
     request: RequestMessage,
     json: Buffer,
     redact: (json: Buffer) => Buffer,
+    client: number | null = null,
   ): RequestKey | CanonicalProblem {
     const keyNow = () => keyOfLive(request, json, recording.comparable(redact(beforeMatching(json))));
     const key = keyNow();
     // Bound secrets are redacted to their numbers.
-    return typeof key !== 'string' && binder?.bind(key) === true ? keyNow() : key;
+    return typeof key !== 'string' && binder?.bind(key, client) === true ? keyNow() : key;
   }
 
   const ambiguous = findAmbiguous();
   const binder = recording.numbers === null ? null : createBinder(recording.numbers, eachKey);
 
-  function* eachKey(): Generator<RequestKey> {
+  function* eachKey(): Generator<AskedKey> {
     for (let call = 0; call < script.size; call += 1) {
       const json = loadIfThere(recording, script.placeOf(call));
       const key = json !== null && hasPlaceholder(json) ? keyOfRecorded(json) : null;
-      if (key !== null) yield key;
+      if (key !== null) yield { key, client: script.clientOf(call) };
     }
   }
 
   return {
-    ofRequest: (request, json) => ofLive(request, json, recording.redacted),
+    ofRequest: (request, json, client) => ofLive(request, json, recording.redacted, client),
     ofRequestNow(request, json) {
       const { redacted, redactedNow } = recording;
       if (
@@ -270,7 +271,12 @@ export function* recordedKeys(recording: Recording, paths: MatchPaths): Generato
   }
 }
 
-type Variant = ReturnType<typeof placeholdersIn>;
+/** `client`: the recorded one that has asked. */
+type AskedKey = { key: RequestKey; client: number };
+
+type Placeholders = ReturnType<typeof placeholdersIn>;
+
+type Variant = { placeholders: Placeholders; client: number };
 
 /**
  * Binds live secrets to the numbers of a recording. Requests that are alike but for their secrets stand in the recording in
@@ -278,15 +284,16 @@ type Variant = ReturnType<typeof placeholdersIn>;
  * first of them whose numbers agree with all that is bound so far. No two live secrets ever get one number, so a wrong key is
  * never taken for the right one that was seen before it.
  */
-function createBinder(numbers: SecretNumbers, recorded: () => Iterable<RequestKey>) {
+function createBinder(numbers: SecretNumbers, recorded: () => Iterable<AskedKey>) {
   let variants: Map<string, Variant[]> | null = null;
 
-  function alikeTo(key: RequestKey): Variant[] {
+  function alikeTo(key: RequestKey, own: number | null): Variant[] {
     variants ??= variantsOf(recorded());
-    return variants.get(nameWithoutSecrets(key)) ?? [];
+    const all = variants.get(nameWithoutSecrets(key)) ?? [];
+    return own === null ? all : all.toSorted((a, b) => Number(b.client === own) - Number(a.client === own));
   }
 
-  function pairs(live: Variant, variant: Variant): Map<string, string> | null {
+  function pairs(live: Placeholders, variant: Placeholders): Map<string, string> | null {
     const found = new Map<string, string>();
     for (const [i, { rule, digits }] of live.entries()) {
       const number = variant[i]?.digits ?? '';
@@ -301,11 +308,11 @@ function createBinder(numbers: SecretNumbers, recorded: () => Iterable<RequestKe
 
   return {
     /** Whether a secret of the request was bound. */
-    bind(key: RequestKey): boolean {
+    bind(key: RequestKey, client: number | null): boolean {
       const live = placeholdersIn(key.params);
       if (!live.some(({ digits }) => numbers.isOpen(digits))) return false;
-      for (const variant of alikeTo(key)) {
-        const found = pairs(live, variant);
+      for (const { placeholders } of alikeTo(key, client)) {
+        const found = pairs(live, placeholders);
         if (found === null) continue;
         for (const [digits, number] of found) numbers.bind(digits, number);
         return true;
@@ -315,12 +322,12 @@ function createBinder(numbers: SecretNumbers, recorded: () => Iterable<RequestKe
   };
 }
 
-function variantsOf(keys: Iterable<RequestKey>): Map<string, Variant[]> {
+function variantsOf(keys: Iterable<AskedKey>): Map<string, Variant[]> {
   const variants = new Map<string, Variant[]>();
-  for (const key of keys) {
+  for (const { key, client } of keys) {
     const name = nameWithoutSecrets(key);
     const known = variants.get(name) ?? [];
-    known.push(placeholdersIn(key.params));
+    known.push({ placeholders: placeholdersIn(key.params), client });
     variants.set(name, known);
   }
   return variants;

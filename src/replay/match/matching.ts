@@ -95,7 +95,7 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   };
 
   function decide(client: BoundClient, request: RequestMessage, json: Buffer): Decision {
-    const key = keys.ofRequest(request, json);
+    const key = keys.ofRequest(request, json, client.boundTo());
     const refused = typeof key === 'string' ? null : refusals.find(request, json, key);
     if (refused !== null) return { kind: 'play', call: refused, isRepeat: true };
     const foreign = refuseVersion(request);
