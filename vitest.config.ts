@@ -34,7 +34,7 @@ const UNIT = [
 const ALONE = [
   'test/capture/http-flow.test.ts',
   'test/replay/long-recording.test.ts',
-  'test/store/{http-kill,many}.test.ts',
+  'test/store/{crowd,http-kill,many}.test.ts',
   'test/store/keep/upkeep.test.ts',
 ];
 
