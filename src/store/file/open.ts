@@ -131,7 +131,7 @@ export function openForReading(file: string, migrations: readonly string[] = MIG
 }
 
 /** Carrying it over takes about 6 ms a megabyte, on a disk with nothing else to do. */
-const WAL_CARRIED_AT_END_BYTES = 2 * 1024 * 1024;
+const WAL_CARRIED_AT_END_BYTES = 8 * 1024 * 1024;
 
 /**
  * Closes a store at once. The last one who closes a store carries its WAL over into it, which takes long where that is

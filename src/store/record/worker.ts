@@ -38,10 +38,10 @@ const RETRY_AFTER_MS = 200;
 const TICK_MS = 10_000;
 
 /** How long the end may be held up by the index. What is left is done by the next reader. */
-const LAST_INDEXING_MS = 80;
+const LAST_INDEXING_MS = 60;
 
 /** And by pruning. What is left is done by the next recorder. */
-const LAST_UPKEEP_MS = 40;
+const LAST_UPKEEP_MS = 150;
 
 const { file, run, beats, durable, maxFrameBytes, retention, redaction, session } = workerData as WorkerStart;
 
