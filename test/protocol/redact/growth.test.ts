@@ -32,8 +32,8 @@ test.each(ANCHORS)('the beginnings of $id, again and again, cost no more than th
 
 test('names of secrets, again and again, cost no more than their length', () => {
   const ends = ['=', ': "', '":"', '_', '>', ' --'];
-  const units = NAME_PIECES.flatMap((name) => ends.map((end) => name + end));
-  for (const unit of sample(sample(units))) expectLinear(unit, search);
+  const units = NAME_PIECES.map((name, i) => name + ends[i % ends.length]);
+  for (const unit of sample(units)) expectLinear(unit, search);
   for (const name of sample(NAMES_IN_BASE64)) expectLinear(Buffer.from(name).toString('base64'), search);
 });
 
