@@ -49,6 +49,9 @@ type OutletOptions = {
 /** So long a commit waits for other writers. */
 const BUSY_MS = 100;
 
+/** And taking in, which can be tried again: frames come meanwhile. */
+const TAKE_IN_BUSY_MS = 20;
+
 /** A spool is taken in about so often, for so long at once, and never while frames wait. */
 const TAKE_IN_EVERY_MS = 1000;
 
@@ -85,7 +88,11 @@ export function createOutlet(options: OutletOptions): Outlet {
 
   function openNow(): void {
     try {
-      store = openStore(file, { durable: isDurable, walBytes, busyMs: BUSY_MS });
+      store = openStore(file, {
+        durable: isDurable,
+        walBytes,
+        busyMs: spool === undefined ? BUSY_MS : TAKE_IN_BUSY_MS,
+      });
       inode = inodeOf(file);
       if (spool !== undefined) return;
       intake.open(store);
@@ -170,6 +177,7 @@ export function createOutlet(options: OutletOptions): Outlet {
       throw error;
     }
     onStore(undefined);
+    store?.pragma(`busy_timeout = ${TAKE_IN_BUSY_MS}`);
     plan(TAKE_IN_EVERY_MS);
     return { store: own, takeIn: lazyTakeIn(own), since: performance.now() };
   }
@@ -216,6 +224,7 @@ export function createOutlet(options: OutletOptions): Outlet {
     const done = spool.store;
     spool = undefined;
     trouble = undefined;
+    store.pragma(`busy_timeout = ${BUSY_MS}`);
     tryTo(() => removeSpool(done));
     onStore(store);
     return true;
@@ -276,7 +285,9 @@ export function createOutlet(options: OutletOptions): Outlet {
           inSpool(() => intake.end(end));
         }
       } else inSpool(() => intake.end(end));
-      if (spool !== undefined) takeInOwn(LAST_TAKE_IN_MS);
+      // A store that could not be had a moment ago is not asked again.
+      if (spool !== undefined && performance.now() - spool.since > TAKE_IN_EVERY_MS / 2)
+        takeInOwn(LAST_TAKE_IN_MS);
     },
     close() {
       clearTimeout(timer);
