@@ -116,7 +116,7 @@ export function beginImport(
       flushIfMany(rest.bytes.length);
     },
     lose: (frames) => pending.lose(frames, 0),
-    count: pending.lastSeq,
+    count: () => pending.lastSeq(),
     finish: flush,
     discard() {
       if (pending.key !== null) removeSession(store, pending.key.number);

@@ -82,77 +82,110 @@ type PendingOptions = Pick<SessionState, 'basis' | 'transport'> &
   };
 
 export function createPendingSession(options: PendingOptions): PendingSession {
-  const { basis, transport, serverPid = null, end = null, startedAt = 0, storedFrames = 0 } = options;
-  const { onChange = () => {} } = options;
-  const state: SessionState = { basis, transport, serverPid, end };
-  const loss: Loss = { frames: 0, bytes: 0, ...options.loss };
-  const httpExchanges = new Set<HttpExchange>();
-  let frames: FrameWithReading[] = [];
-  let begun: Frame[] = [];
-  let firstSeq = storedFrames + 1;
-  let redacted = 0;
-  let lastHttpExchange = 0;
+  return new Pending(options);
+}
 
-  function touch(httpExchange: HttpExchange): void {
-    httpExchanges.add(httpExchange);
-    onChange();
+const NO_EXCHANGES: ReadonlySet<HttpExchange> = new Set();
+
+/** A class, because a proxy has thousands of sessions at once, and closures take more memory. */
+class Pending implements PendingSession {
+  readonly id: string | null;
+  key: SessionKey | null = null;
+  readonly startedAt: number;
+  readonly state: SessionState;
+  readonly loss: Loss;
+  readonly #onChange: () => void;
+  #httpExchanges: Set<HttpExchange> | null = null;
+  #frames: FrameWithReading[] = [];
+  #begun: Frame[] = [];
+  #firstSeq: number;
+  #redacted = 0;
+  #lastHttpExchange = 0;
+
+  constructor(options: PendingOptions) {
+    const { basis, transport, serverPid = null, end = null, startedAt = 0, storedFrames = 0 } = options;
+    this.id = options.id ?? null;
+    this.startedAt = startedAt;
+    this.state = { basis, transport, serverPid, end };
+    this.loss = { frames: 0, bytes: 0, ...options.loss };
+    this.#firstSeq = storedFrames + 1;
+    this.#onChange = options.onChange ?? (() => {});
+  }
+
+  frames(): readonly FrameWithReading[] {
+    return this.#frames;
+  }
+
+  firstSeq(): number {
+    return this.#firstSeq;
+  }
+
+  lastSeq(): number {
+    return this.#firstSeq + this.#frames.length - 1;
+  }
+
+  begun(): readonly Frame[] {
+    return this.#frames.length === 0 ? [] : this.#begun;
+  }
+
+  httpExchanges(): ReadonlySet<HttpExchange> {
+    return this.#httpExchanges ?? NO_EXCHANGES;
+  }
+
+  add(frame: FrameWithReading, isBegun: boolean): void {
+    this.#frames.push(frame);
+    if (isBegun) this.#begun.push(frame);
+    this.#onChange();
+  }
+
+  redact(redact: (frame: Frame) => Frame): void {
+    const frames = this.#frames;
+    for (; this.#redacted < frames.length; this.#redacted += 1)
+      frames[this.#redacted] = redact(frames[this.#redacted] as Frame);
+  }
+
+  lose(frames: number, bytes: number): void {
+    this.loss.frames += frames;
+    this.loss.bytes += bytes;
+    this.#onChange();
+  }
+
+  begin(httpExchange: HttpExchange): void {
+    this.#lastHttpExchange += 1;
+    httpExchange.number = this.#lastHttpExchange;
+    this.touch(httpExchange);
+  }
+
+  touch(httpExchange: HttpExchange): void {
+    this.#httpExchanges ??= new Set();
+    this.#httpExchanges.add(httpExchange);
+    this.#onChange();
+  }
+
+  change(change: Partial<SessionState>): void {
+    Object.assign(this.state, change);
+    this.#onChange();
+  }
+
+  confirm(): void {
+    if (this.#frames.length > 0) this.#begun = [];
+    this.#firstSeq += this.#frames.length;
+    this.#forget();
+  }
+
+  giveUp(): void {
+    for (const { size } of this.#frames) {
+      this.loss.frames += 1;
+      this.loss.bytes += size;
+    }
+    // Their numbers are free again, so that those of the stored ones have no hole.
+    this.#forget();
   }
 
   /** The beginnings of frames that were given up are removed along with those of the next frames. */
-  function forget(): void {
-    if (frames.length > 0) frames = [];
-    redacted = 0;
-    httpExchanges.clear();
+  #forget(): void {
+    if (this.#frames.length > 0) this.#frames = [];
+    this.#redacted = 0;
+    this.#httpExchanges = null;
   }
-
-  return {
-    id: options.id ?? null,
-    key: null,
-    startedAt,
-    state,
-    loss,
-    frames: () => frames,
-    firstSeq: () => firstSeq,
-    lastSeq: () => firstSeq + frames.length - 1,
-    begun: () => (frames.length === 0 ? [] : begun),
-    httpExchanges: () => httpExchanges,
-
-    add(frame, isBegun) {
-      frames.push(frame);
-      if (isBegun) begun.push(frame);
-      onChange();
-    },
-    redact(redact) {
-      for (; redacted < frames.length; redacted += 1) frames[redacted] = redact(frames[redacted] as Frame);
-    },
-    lose(count, bytes) {
-      loss.frames += count;
-      loss.bytes += bytes;
-      onChange();
-    },
-    begin(httpExchange) {
-      lastHttpExchange += 1;
-      httpExchange.number = lastHttpExchange;
-      touch(httpExchange);
-    },
-    touch,
-    change(change) {
-      Object.assign(state, change);
-      onChange();
-    },
-
-    confirm() {
-      if (frames.length > 0) begun = [];
-      firstSeq += frames.length;
-      forget();
-    },
-    giveUp() {
-      for (const { size } of frames) {
-        loss.frames += 1;
-        loss.bytes += size;
-      }
-      // Their numbers are free again, so that those of the stored ones have no hole.
-      forget();
-    },
-  };
 }
