@@ -82,6 +82,9 @@ const SILENT_AT_SIGNAL_MS = 1000;
 
 const LAST_MOMENT_MS = 500;
 
+/** Beside many others a thread takes long to start: until it has begun it is given more time. */
+const STARTING_MS = 20_000;
+
 const WATCH_EVERY_MS = 1000;
 
 const WATCH_AT_END_EVERY_MS = 50;
@@ -174,9 +177,9 @@ export function startWriter(options: RecorderOptions): WriterThread {
   const worker = startThread(options, { run, beats }, onMessage, onDeath);
 
   const timer = setInterval(() => {
-    if (watch.silentMs() < SILENT_MS) return;
+    if (!watch.isSilent()) return;
     clearInterval(timer);
-    const text = `the writer has not answered for ${SILENT_MS / 1000} s, and ${waiting.bytes} bytes wait for it`;
+    const text = `the writer has not answered for seconds, and ${waiting.bytes} bytes wait for it`;
     if (isStrict) options.onTrouble(text);
     else options.onNotice(`${text}. Traffic goes on; what cannot be recorded is counted at the end.`);
   }, WATCH_EVERY_MS).unref();
@@ -256,8 +259,8 @@ function startThread(
 /** Watches for signs of life of the writer. */
 type Watch = {
   heard(): void;
-  /** For how long there was none, though there is something to do. */
-  silentMs(): number;
+  /** There was none for too long, though there is something to do. */
+  isSilent(): boolean;
   /** Settles when it is silent for too long, from now on. */
   silence(): Promise<void>;
   end(): void;
@@ -267,14 +270,17 @@ function createWatch(beats: Int32Array, isBusy: () => boolean): Watch {
   let heardAt = performance.now();
   let beat = 0;
   let timer: NodeJS.Timeout | undefined;
-  let limit = SILENT_MS;
+  let limit = STARTING_MS;
+  let isHurried = false;
   const hurry = () => {
+    isHurried = true;
     limit = SILENT_AT_SIGNAL_MS;
   };
 
   function silentMs(isAsked: boolean): number {
     const now = Atomics.load(beats, 0);
     if (now !== beat || !isAsked) heardAt = performance.now();
+    if (now !== 0 && !isHurried) limit = SILENT_MS;
     beat = now;
     return performance.now() - heardAt;
   }
@@ -283,12 +289,10 @@ function createWatch(beats: Int32Array, isBusy: () => boolean): Watch {
     heard() {
       heardAt = performance.now();
     },
-    silentMs: () => silentMs(isBusy()),
+    isSilent: () => silentMs(isBusy()) > limit,
     silence() {
       // Who was silent before has a moment left.
-      heardAt = isBusy()
-        ? Math.max(heardAt, performance.now() - SILENT_MS + LAST_MOMENT_MS)
-        : performance.now();
+      heardAt = isBusy() ? Math.max(heardAt, performance.now() - limit + LAST_MOMENT_MS) : performance.now();
       for (const signal of SIGNALS) process.on(signal, hurry);
       return new Promise((resolve) => {
         timer = setInterval(() => silentMs(true) > limit && resolve(), WATCH_AT_END_EVERY_MS);
