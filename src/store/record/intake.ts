@@ -106,8 +106,12 @@ export function createIntake(
     return createHttpFramer({
       ...{ maxFrameBytes, firstSign, sessionOf },
       mcpPath: new URL(start.target).pathname,
-      // What of it waits to be stored or indexed is kept where it waits.
-      onForgotten: (number) => sessions.delete(number),
+      // What of it waits to be stored is kept where it waits. An index that is behind is left to readers.
+      onForgotten(number) {
+        const session = sessions.get(number);
+        sessions.delete(number);
+        if (session !== undefined && !fresh.has(session)) indexing?.forget(session);
+      },
       onCrowd: (mostOpen) =>
         onNotice(
           `more than ${mostOpen} sessions are open, so those that are idle for longest are recorded as ended (\`crowded-out\`); their traffic goes on, and one that is used again goes on too`,
