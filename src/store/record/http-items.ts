@@ -1,9 +1,14 @@
 /**
  * Events of the HTTP proxy as items of a batch, and back. On the proxy's thread every microsecond counts, so bodies travel
- * as they are and plain heads as lines of text; what is rare (edits, trailers, errors) travels as JSON.
+ * as they are and plain heads as lines of text; what is rare (trailers, errors, edits of answers) travels as JSON.
  */
 import { memoize } from '../../protocol/bounded.ts';
-import type { HttpEvent, HttpRequestEvent, HttpResponseEvent } from '../../protocol/wire/http-event.ts';
+import type {
+  HeaderEdit,
+  HttpEvent,
+  HttpRequestEvent,
+  HttpResponseEvent,
+} from '../../protocol/wire/http-event.ts';
 import type { Batcher, Item } from './batch.ts';
 
 /**
@@ -32,6 +37,8 @@ const KIND = {
   requestEnd: 5,
   responseHead: 6,
   end: 7,
+  /** The edits as a line of JSON, then the head. `Host` is edited in every request to a server on another port. */
+  editedRequestHead: 8,
 } as const;
 
 const LENGTH_BYTES = 4;
@@ -53,8 +60,9 @@ export function appendHttpItem(append: Append, item: HttpItem): void {
       else append(KIND.editedBody, exchange, at, editedBody(item.original, item.bytes));
       return;
     case 'request':
-      if (item.edits.length > 0) break;
-      append(KIND.requestHead, exchange, at, requestHead(item));
+      if (item.edits.length === 0) append(KIND.requestHead, exchange, at, requestHead(item));
+      else
+        append(KIND.editedRequestHead, exchange, at, `${JSON.stringify(item.edits)}\n${requestHead(item)}`);
       return;
     case 'request-end':
       if (!item.isComplete || item.rawTrailers.length > 0) break;
@@ -82,6 +90,7 @@ type HttpItemReader = (item: Item) => HttpItem;
 
 export function createHttpItemReader(): HttpItemReader {
   const headersOf = createInterner();
+  const editsOf = memoize((text): readonly HeaderEdit[] => JSON.parse(text), INTERNED);
   return ({ kind, owner: exchange, at, bytes }) => {
     switch (kind) {
       case KIND.requestBody:
@@ -93,10 +102,17 @@ export function createHttpItemReader(): HttpItemReader {
         const original = bytes.subarray(LENGTH_BYTES, end);
         return { type: 'response-body', exchange, at, original, bytes: bytes.subarray(end) };
       }
-      case KIND.requestHead: {
-        const [method = '', path = '', httpVersion = '', clientAddress = '', headers] = cut(bytes, 4);
+      case KIND.requestHead:
+      case KIND.editedRequestHead: {
+        const isEdited = kind === KIND.editedRequestHead;
+        const start = isEdited ? bytes.indexOf('\n') + 1 : 0;
+        const edits = isEdited ? editsOf(bytes.toString('latin1', 0, start - 1)) : [];
+        const [method = '', path = '', httpVersion = '', clientAddress = '', headers] = cut(
+          bytes.subarray(start),
+          4,
+        );
         const head = { method, path, httpVersion, clientAddress, rawHeaders: headersOf(headers) };
-        return { type: 'request', exchange, at, ...head, edits: [] };
+        return { type: 'request', exchange, at, ...head, edits };
       }
       case KIND.requestEnd:
         return { type: 'request-end', exchange, at, rawTrailers: NONE, isComplete: true };
