@@ -65,7 +65,7 @@ function project(
   return {
     plugins: [distThreads, yargsInside],
     test: {
-      ...{ ...DEADLINES, name, isolate: false, maxWorkers: 2, sequence: { groupOrder } },
+      ...{ ...DEADLINES, name, isolate: false, maxWorkers: 3, sequence: { groupOrder } },
       server: { deps: { inline: [/[\\/]node_modules[\\/](yargs|cliui|wrap-ansi)[\\/]/] } },
       ...own,
     },

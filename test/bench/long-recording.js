@@ -10,7 +10,7 @@ const BEGAN = 1.7e15;
 export function makeRecording(file, { name, calls, textOf }) {
   const store = openStore(file);
   store.pragma('synchronous = OFF');
-  const session = beginImport(store, sessionStart(name), { frames: 0, bytes: 0 });
+  const session = beginImport(store, sessionStart(name), { frames: 0, bytes: 0 }, null);
   let at = BEGAN;
   const add = (channel, message) => {
     at += 500;
