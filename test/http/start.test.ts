@@ -40,7 +40,10 @@ test('an address that is not of this machine is said', async () => {
 const NO_PEM = join(ROOT, 'package.json');
 const WRONG: [args: string[], complaint: RegExp][] = [
   [['http://'], /Expected the URL of an MCP server, got `http:\/\/`\. Example: https:/],
-  [['ftp://127.0.0.1/mcp'], /Expected `--` before the server’s command, got `ftp:/],
+  [
+    ['ftp://127.0.0.1/mcp'],
+    /Expected a URL with http:\/\/ or https:\/\/, or the server’s command after `--`, got `ftp:/,
+  ],
   [
     ['localhost:9/mcp'],
     /Expected a URL with its scheme, got `localhost:9\/mcp`\. Try: tapedeck record http:\/\/localhost:9\/mcp/,

@@ -105,6 +105,12 @@ function missingDashes(words: string[]): TapedeckError {
       `Expected a URL with its scheme, got \`${command}\`. Try: tapedeck record http://${command}`,
     );
   }
+  if (words.length === 1 && command.includes('://')) {
+    return new TapedeckError(
+      'usage',
+      `Expected a URL with http:// or https://, or the server’s command after \`--\`, got \`${command}\`.`,
+    );
+  }
   return new TapedeckError(
     'usage',
     `Expected \`--\` before the server’s command, as it is not clear where that begins, got \`${command}\`. Try: tapedeck record -- ${command}`,

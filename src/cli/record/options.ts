@@ -115,7 +115,7 @@ function commandIndex(argv: readonly string[]): number {
     allowPositionals: true,
   });
   const first = tokens.find(({ kind }) => kind === 'positional');
-  if (first?.kind !== 'positional' || isAddress(first.value)) return -1;
+  if (first?.kind !== 'positional' || isAddress(first.value) || first.value.includes('://')) return -1;
   const isForEither = (word: string) =>
     word.startsWith('--') && (word.slice(2).split('=', 1)[0] as string) in RECORD_OPTIONS;
   return argv.slice(first.index).some(isForEither) ? -1 : first.index;
