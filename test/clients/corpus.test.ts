@@ -26,13 +26,14 @@ function configOf({ target, read }: TestConfig) {
 
 test.each(ALL_SAMPLES)(
   '%s: wrapped and unwrapped it is byte for byte the same',
-  async (_, client, content) => {
+  async (title, client, content) => {
     const config = makeConfig(client, content);
     const before = config.read();
     const { rows } = await config.wrap();
-    expect(rows.filter(({ outcome }) => outcome === 'wrapped').length).toBeGreaterThan(0);
-    const wrapped = config.read();
-    expect(wrapped.equals(before)).toBe(false);
+    const hasWrapped = rows.some(({ outcome }) => outcome === 'wrapped');
+    // There is nothing left to wrap where the only entry is wrapped already.
+    expect(hasWrapped).toBe(!title.includes('wrapped by hand before, alone'));
+    expect(config.read().equals(before)).toBe(!hasWrapped);
     // Whatever an entry was started with comes after tapedeck's own words, in the same order.
     const entries = configOf(config).entries;
     for (const { entry, outcome } of rows) {
