@@ -44,8 +44,12 @@ const MAX_NAME = 64;
 
 /** Returns what a name says about its value; null for a name that says nothing. */
 export const secretName: (name: string) => SecretName | null = remembering((name) =>
-  name.length > MAX_NAME ? null : kindOf(plainName(name)),
+  // A secret may have stood as a name: what it was replaced by says what it was, and nothing about the value.
+  name.length > MAX_NAME || name.includes(REPLACED) ? null : kindOf(plainName(name)),
 );
+
+/** A placeholder begins so. */
+const REPLACED = '[redacted:';
 
 function kindOf(plain: string): SecretName | null {
   if (NO_SECRET.test(plain)) return null;

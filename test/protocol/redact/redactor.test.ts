@@ -342,6 +342,13 @@ test('an event keeps its fields', () => {
   expect(found?.payload.toString()).toBe(event.replace(FAKE_JWT, `[redacted:jwt:${digest(FAKE_JWT)}]`));
 });
 
+test('a secret that stood as a name says nothing about its value', () => {
+  for (const { text } of FAKE_SECRETS) {
+    const { text: once } = redact(JSON.stringify({ [text]: `Bearer ${'FAKEfake'.repeat(4)}1 and more` }));
+    expect(redact(once).text).toBe(once);
+  }
+});
+
 test('any JSON stays JSON, and any bytes are redacted once and for all', () => {
   const piece = fc.oneof(
     fc.string(),
