@@ -17,7 +17,11 @@ async function converse(transport: Transport): Promise<void> {
     { name: 'tester', version: '1.0.0' },
     { capabilities: { sampling: {}, roots: { listChanged: true } } },
   );
-  client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [{ uri: 'file:///tmp' }] }));
+  let isAskedForRoots = false;
+  client.setRequestHandler(ListRootsRequestSchema, () => {
+    isAskedForRoots = true;
+    return { roots: [{ uri: 'file:///tmp' }] };
+  });
   client.setRequestHandler(CreateMessageRequestSchema, () => ({
     role: 'assistant',
     model: 'none',
@@ -42,6 +46,9 @@ async function converse(transport: Transport): Promise<void> {
   expect(steps.length).toBeGreaterThan(0);
   await client.callTool({ name: 'trigger-sampling-request', arguments: { prompt: 'x', maxTokens: 5 } });
   await client.getPrompt({ name: 'simple-prompt' });
+  // The server asks some time after the handshake. Who leaves in that moment owes it an answer.
+  await until('the server has asked for the roots', () => isAskedForRoots);
+  await client.ping();
   if (transport instanceof StreamableHTTPClientTransport) await transport.terminateSession();
   await client.close();
 }
