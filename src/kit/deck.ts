@@ -245,7 +245,8 @@ export type ExpectedParams = Readonly<Record<string, unknown>>;
 
 /**
  * One recording, opened for one test. Each transport, HTTP client and spawned process is a client of its own and begins
- * at the first recorded call. Several clients are recorded as several, and told apart by their handshakes; `calls`, `misses`, `unused` and the assertions are about all of them together.
+ * at the first recorded call. Several clients are recorded as several, and told apart by their handshakes; `calls`,
+ * `misses`, `unused` and the assertions are about all of them together.
  *
  * The assertions throw a `TapedeckError` with the code `assertion`.
  */

@@ -4,6 +4,8 @@
  * count too: `progressToken` and `max_tokens` are no secrets, and neither is `"password": "string"`.
  */
 
+import { memoize } from '../bounded.ts';
+
 /**
  * `password`: whatever its value is. `secret`: a value that looks like one word. `cookie`: that too, or pairs. `token`: one that
  * also looks random, because many tokens are positions in a list, and many keys are names.
@@ -25,27 +27,16 @@ const TOKEN =
 const NO_SECRET =
   /(?:progress|page|next|previous|prev|continuation|sync|cursor|resume|cancel|cancellation|change|delta|stop|start|end|begin|bos|eos|pad|unk|mask|sep|special|max|min|first|last|input|output|total|this|per|watch|partial|pagination|scroll|position|skip|design|public|completion|prompt|cached?)(?:token|cookie|secret)$|publickey$|^accesscontrol/;
 
-/** Names come again and again: keeps what was judged of a few hundred of them. */
-function remembering<T>(judge: (name: string) => T): (name: string) => T {
-  const known = new Map<string, T>();
-  return (name) => {
-    const before = known.get(name);
-    if (before !== undefined) return before;
-    const judged = judge(name);
-    if (known.size >= MOST_KNOWN) known.clear();
-    if (name.length <= MAX_NAME) known.set(name, judged);
-    return judged;
-  };
-}
-
-const MOST_KNOWN = 512;
-
 const MAX_NAME = 64;
 
+const REMEMBERED = { maxEntries: 512, maxLength: MAX_NAME };
+
 /** Returns what a name says about its value; null for a name that says nothing. */
-export const secretName: (name: string) => SecretName | null = remembering((name) =>
-  // A secret may have stood as a name: what it was replaced by says what it was, and nothing about the value.
-  name.length > MAX_NAME || name.includes(REPLACED) ? null : kindOf(plainName(name)),
+export const secretName: (name: string) => SecretName | null = memoize(
+  (name) =>
+    // A secret may have stood as a name: what it was replaced by says what it was, and nothing about the value.
+    name.length > MAX_NAME || name.includes(REPLACED) ? null : kindOf(plainName(name)),
+  REMEMBERED,
 );
 
 /** A placeholder begins so. */
@@ -75,13 +66,13 @@ const LAST_IN_HEADS =
 const WHOLE_IN_HEADS = /^x?(?:key|code|devicecode|codeverifier|dpop|sid|xamzsignature|xgoogsignature)$/;
 
 /** Whether a header or a query parameter carries a secret by its name, whatever its value is. */
-export const isSecretInHeads: (name: string) => boolean = remembering((name) => {
+export const isSecretInHeads: (name: string) => boolean = memoize((name) => {
   const end = name.slice(-MAX_NAME);
   const plain = plainName(end);
   if (kindOf(plain) !== null || WHOLE_IN_HEADS.test(plain)) return true;
   const words = end.replaceAll(/([a-z0-9])(?=[A-Z])/g, '$1-').toLowerCase();
   return LAST_IN_HEADS.test(words) && !NO_SECRET.test(plain);
-});
+}, REMEMBERED);
 
 /** Names of secrets in OAuth (RFC 6749, 7521, 7636, 8628), which elsewhere mean something else. */
 const OAUTH_NAMES = new Set([

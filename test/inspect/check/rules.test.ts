@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, test } from 'vitest';
-// Built, because its thread is a file beside it.
 import { RULE_IDS, RULES, type RuleId } from '../../../src/inspect/check/rules.ts';
 import { BASE_CASES } from './cases-base.ts';
 import { FEATURE_CASES } from './cases-features.ts';
