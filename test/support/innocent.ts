@@ -67,6 +67,19 @@ export const INNOCENT: Readonly<Record<string, string>> = {
       next_page_token: { type: 'string', example: 'CAUQAA1234567890abcdef' },
     },
   }),
+  headers: JSON.stringify({
+    headers: {
+      'Content-Type': 'application/json',
+      ETag: '"33a64df551425fcc"',
+      'X-Request-Id': 'req_0123456789',
+    },
+    columnHeaders: { key: 'Key', session: 'Session', signature: 'Signature', code: 'Code' },
+    requestHeaders: [
+      { key: 'Accept', value: 'text/html' },
+      { name: 'X-Auth', value: '<your auth>' },
+      { name: 'Cache-Control', value: 'max-age=604800' },
+    ],
+  }),
   tools: JSON.stringify({
     tools: [
       {

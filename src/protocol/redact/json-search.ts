@@ -13,7 +13,15 @@ import {
   type TextSearch,
   unescapeString,
 } from './edits.ts';
-import { isPlaceholder, isSecretValue, type SecretName, schemeLength, secretName } from './names.ts';
+import {
+  headerName,
+  isHeadersName,
+  isPlaceholder,
+  isSecretValue,
+  type SecretName,
+  schemeLength,
+  secretName,
+} from './names.ts';
 import type { Sign } from './signs.ts';
 
 export type JsonSearch = TextSearch & {
@@ -51,9 +59,27 @@ const NEVER_REDACTED: ReadonlySet<string> = new Set([
   'params._meta.io.modelcontextprotocol/subscriptionId',
 ]);
 
+/** Headers: an object with one for each member, a list of pairs, or one pair of it. */
+type Headers = 'members' | 'list' | 'pair';
+
+/** What is known of a value before it is read, from its name and from what it stands in. */
+type Known = {
+  /** The names that lead here from the message, on its first levels. */
+  place: string | null;
+  /** What its name says of it, and of the value in it: `{"password":{"value":"…"}}`. */
+  own: SecretName | null;
+  /** The same of its elements. */
+  inArray: SecretName | null;
+  headers: Headers | null;
+};
+
+const NOTHING_KNOWN: Known = { place: null, own: null, inArray: null, headers: null };
+
+const MESSAGE: Known = { ...NOTHING_KNOWN, place: '' };
+
 /**
- * An object or array that is being read. `place`: the names that lead here from the message, on its first levels. `kind`: what
- * its name, or a member that names its value, says of the values in it. `valueAt`: where the value of a pair stands, or -1.
+ * An object or array that is being read. `kind`: what its name, or a member that names its value, says of the values in it.
+ * `valueAt`: where the value of a pair stands, or -1.
  */
 type Container = {
   isObject: boolean;
@@ -61,6 +87,7 @@ type Container = {
   paths: PathProgress;
   place: string | null;
   kind: SecretName | null;
+  headers: Headers | null;
   valueAt: number;
 };
 
@@ -94,23 +121,19 @@ class Walk {
   }
 
   from(start: number): Redaction[] {
-    let i = this.#enter(start, this.#search.paths, this.#isMessage ? '' : null, null, null);
+    let i = this.#enter(start, this.#search.paths, this.#isMessage ? MESSAGE : NOTHING_KNOWN);
     while (this.#open.length > 0) i = this.#next(i);
     return this.#edits;
   }
 
-  /** Reads a value that has no members, or enters it. `inside`: what its members' values then are. Returns where to go on. */
-  #enter(
-    at: number,
-    paths: PathProgress,
-    place: string | null,
-    own: SecretName | null,
-    inside: SecretName | null,
-  ): number {
+  /** Reads a value that has no members, or enters it. Returns where to go on. */
+  #enter(at: number, paths: PathProgress, { place, own, inArray, headers }: Known): number {
     const byte = this.#bytes[at];
     if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       const isObject = byte === OPEN_OBJECT;
-      this.#open.push({ isObject, count: 0, paths, place, kind: isObject ? own : inside, valueAt: -1 });
+      const kind = isObject ? own : inArray;
+      const inner = isObject || headers === null ? headers : 'list';
+      this.#open.push({ isObject, count: 0, paths, place, kind, headers: inner, valueAt: -1 });
       return at + 1;
     }
     const end = skipScalar(this.#bytes, at);
@@ -138,6 +161,7 @@ class Walk {
       inner.kind !== null ||
       inner.paths.length > 0 ||
       inner.place !== null ||
+      inner.headers === 'members' ||
       this.#search.isThorough;
     const name = needsName ? stringText(bytes, { start: i, end: keyEnd, type: 'string' }) : '';
     const place = placeOf(inner.place, name);
@@ -146,15 +170,24 @@ class Walk {
     const paths = followInto(inner.paths, name);
     if (paths === null) return this.#redact(value);
     this.#pair(inner, { start: i, end: keyEnd }, value);
-    const own = name === '' ? null : this.#kindOf(name);
-    const isValue = own === null && inner.kind !== null && VALUE_NAME.test(name);
-    // Of one password an array tells something else, such as what is wrong with it.
-    const inArray = own !== null && /s$/i.test(name) ? (own === 'password' ? 'secret' : 'token') : null;
-    return this.#enter(value, paths, place, isValue ? inner.kind : own, inArray);
+    return this.#enter(value, paths, this.#known(inner, name, place));
   }
 
-  #kindOf(name: string): SecretName | null {
-    return this.#search.isOAuth(name) ? 'password' : secretName(name);
+  #known(inner: Container, name: string, place: string | null): Known {
+    if (name === '') return place === null ? NOTHING_KNOWN : { ...NOTHING_KNOWN, place };
+    const own = this.#kindOf(name, inner.headers === 'members');
+    const isValue = own === null && inner.kind !== null && VALUE_NAME.test(name);
+    return {
+      place,
+      own: isValue ? inner.kind : own,
+      inArray: own && inArrayOf(own, name, inner.headers),
+      headers: isHeadersName(name) ? 'members' : null,
+    };
+  }
+
+  #kindOf(name: string, isHeader: boolean): SecretName | null {
+    if (this.#search.isOAuth(name)) return 'password';
+    return isHeader ? headerName(name) : secretName(name);
   }
 
   /** Looks for a member that names the value in another one, which may stand before it. */
@@ -165,10 +198,12 @@ class Walk {
     if (isShort && first === LOW_V && inner.valueAt < 0 && VALUE_NAME.test(nameAt(bytes, key)))
       inner.valueAt = value;
     if (!isShort || bytes[value] !== QUOTE || inner.kind !== null) return;
-    if (!this.#hasSign(value, value + MAX_NAMED)) return;
+    const isHeader = inner.headers === 'pair';
+    if (!isHeader && !this.#hasSign(value, value + MAX_NAMED)) return;
     const end = skipScalar(bytes, value);
     if (!NAMING_NAME.test(nameAt(bytes, key))) return;
-    const kind = secretName(nameAt(bytes, { start: value, end }));
+    const named = nameAt(bytes, { start: value, end });
+    const kind = isHeader ? headerName(named) : secretName(named);
     // Forms and translations have words in such pairs.
     inner.kind = kind === 'password' ? 'secret' : kind;
     if (inner.kind !== null && inner.valueAt >= 0) {
@@ -179,9 +214,11 @@ class Walk {
 
   #element(at: number, inner: Container): number {
     // A batch: each element is a message, and paths begin at messages.
-    if (inner.place === '') return this.#enter(at, inner.paths, '', null, null);
+    if (inner.place === '') return this.#enter(at, inner.paths, MESSAGE);
     const paths = followInto(inner.paths, inner.count - 1);
-    return paths === null ? this.#redact(at) : this.#enter(at, paths, null, inner.kind, null);
+    if (paths === null) return this.#redact(at);
+    const headers = inner.headers === 'list' ? 'pair' : null;
+    return this.#enter(at, paths, { ...NOTHING_KNOWN, own: inner.kind, headers });
   }
 
   #redact(at: number): number {
@@ -243,6 +280,15 @@ class Walk {
     while ((signs[this.#sign]?.at ?? Number.POSITIVE_INFINITY) < start) this.#sign += 1;
     return (signs[this.#sign]?.at ?? Number.POSITIVE_INFINITY) < end;
   }
+}
+
+/** What the name of a list says of its elements. */
+function inArrayOf(own: SecretName, name: string, headers: Headers | null): SecretName | null {
+  // A header that came several times.
+  if (headers === 'members') return own;
+  // Of one password an array tells something else, such as what is wrong with it.
+  if (!/s$/i.test(name)) return null;
+  return own === 'password' ? 'secret' : 'token';
 }
 
 function nameAt(bytes: Buffer, { start, end }: { start: number; end: number }): string {

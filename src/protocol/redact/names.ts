@@ -7,10 +7,11 @@
 import { memoize } from '../bounded.ts';
 
 /**
- * `password`: whatever its value is. `secret`: a value that looks like one word. `cookie`: that too, or pairs. `token`: one that
- * also looks random, because many tokens are positions in a list, and many keys are names.
+ * `password`: whatever its value is. `secret`: a value that looks like one word. `cookie`: that too, or pairs. `header`: a word
+ * with a digit, because JSON calls the titles of columns headers too. `token`: one that also looks random, because many tokens
+ * are positions in a list, and many keys are names.
  */
-export type SecretName = 'password' | 'secret' | 'cookie' | 'token';
+export type SecretName = 'password' | 'secret' | 'cookie' | 'header' | 'token';
 
 const PASSWORD =
   /(?:passwords?|passwd|passphrase|pwd|passcode|(?:admin|auth|db|ftp|imap|login|mail|mongo|mysql|pg|proxy|redis|root|smtp|ssh|user)pass)$/;
@@ -74,6 +75,16 @@ export const isSecretInHeads: (name: string) => boolean = memoize((name) => {
   return LAST_IN_HEADS.test(words) && !NO_SECRET.test(plain);
 }, REMEMBERED);
 
+/** Whether a member of JSON holds headers: `headers`, `requestHeaders`, `http_headers`. */
+export function isHeadersName(name: string): boolean {
+  return name.length <= MAX_NAME && /headers$/i.test(name);
+}
+
+/** What the name of a header in JSON says about its value; null for a name that says nothing. */
+export function headerName(name: string): SecretName | null {
+  return secretName(name) ?? (isSecretInHeads(name) ? 'header' : null);
+}
+
 /** Names of secrets in OAuth (RFC 6749, 7521, 7636, 8628), which elsewhere mean something else. */
 const OAUTH_NAMES = new Set([
   'code',
@@ -122,6 +133,7 @@ export function isSecretValue(kind: SecretName, value: string): boolean {
   if (kind === 'password') return true;
   if (kind === 'cookie' && PAIRS.test(value)) return true;
   if (/\s/.test(value)) return false;
+  if (kind === 'header') return value.length >= MIN_SECRET && /\d/.test(value);
   if (kind !== 'token') return value.length >= MIN_SECRET;
   return value.length >= MIN_TOKEN && /\d/.test(value) && /[A-Za-z]/.test(value);
 }

@@ -11,10 +11,14 @@ import { NAME_PIECES, NAMES_IN_BASE64, secretName } from './names.ts';
 import type { ShapeRule } from './shapes.ts';
 
 /**
- * `at`: where it stands. `rule`: the shape it may begin; null for the others. `escape`: a letter or digit written as
- * `\u0041`, behind which any secret may hide, or a URL's slashes.
+ * `at`: where it stands. `rule`: the shape it may begin; null for the others. `headers`: the name of a member that holds headers.
+ * `escape`: a letter or digit written as `\u0041`, behind which any secret may hide, or a URL's slashes.
  */
-export type Sign = { at: number; kind: 'shape' | 'name' | 'base64' | 'escape'; rule: ShapeRule | null };
+export type Sign = {
+  at: number;
+  kind: 'shape' | 'name' | 'headers' | 'base64' | 'escape';
+  rule: ShapeRule | null;
+};
 
 export type SignFinder = {
   /** All signs, in order. */
@@ -65,6 +69,8 @@ export function createSignFinder(rules: readonly ShapeRule[], withNames: boolean
   if (withNames) {
     const words = new Set(NAME_PIECES.flatMap((piece) => casesOf(piece.slice(0, WORD))));
     for (const word of words) add(word, { literal: word, before: 0, kind: 'name', rule: null });
+    for (const literal of ['headers', 'Headers', 'HEADERS'])
+      add(literal.slice(0, WORD), { literal, before: 0, kind: 'headers', rule: null });
     for (const name of NAMES_IN_BASE64) for (const word of base64Words(name)) inBase64.add(word);
   }
   for (const word of inBase64) add(word, { literal: word, before: 0, kind: 'base64', rule: null });
@@ -102,6 +108,7 @@ export function createSignFinder(rules: readonly ShapeRule[], withNames: boolean
     if (at < 0) return null;
     if (kind === 'name') return isSecretNameAt(bytes, at) ? { at, kind, rule } : null;
     if (!standsAt(bytes, at, literal)) return null;
+    if (kind === 'headers') return areHeadersAfter(bytes, at + literal.length) ? { at, kind, rule } : null;
     if (kind === 'escape' && literal !== ESCAPED_URL)
       return bytes[at - 1] === BACKSLASH ? { at: at - 1, kind, rule } : null;
     const mayFollow = kind !== 'shape' || (rule?.mayFollow?.(bytes, at + literal.length) ?? true);
@@ -153,6 +160,19 @@ function isSecretNameAt(bytes: Uint8Array, at: number): boolean {
   return secretName(name) !== null;
 }
 
+/** Whether, as far as the bytes go, a name ends here whose value is an object or an array; its quotes may be escaped. */
+function areHeadersAfter(bytes: Uint8Array, end: number): boolean {
+  let hasColon = false;
+  for (let i = end; i < end + MAX_NAME_SIDE; i += 1) {
+    const byte = bytes[i];
+    if (byte === undefined || (hasColon && (byte === OPEN_OBJECT || byte === OPEN_ARRAY))) return true;
+    const isSpace = byte <= 0x20 || byte === BACKSLASH || (hasColon && (byte === LOW_N || byte === LOW_R));
+    if (!isSpace && (hasColon || (byte !== 0x22 && byte !== COLON))) return false;
+    hasColon ||= byte === COLON;
+  }
+  return false;
+}
+
 /**
  * As far as the bytes go, a value may follow: quotes and spaces, then `:` or `=`; `>` or a space after the name of an element or
  * of an option; or a quote and a comma after a name that is a value itself, as in `{"name":"API_KEY","value":"…"}`.
@@ -195,7 +215,16 @@ const HYPHEN = 0x2d;
 
 const COMMA = 0x2c;
 
+const OPEN_OBJECT = 0x7b;
+
 const CLOSE_OBJECT = 0x7d;
+
+const OPEN_ARRAY = 0x5b;
+
+/** Of escaped line ends. */
+const LOW_N = 0x6e;
+
+const LOW_R = 0x72;
 
 /** The name that a position is in. */
 function nameAround(bytes: Uint8Array, at: number): { start: number; end: number } {

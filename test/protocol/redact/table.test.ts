@@ -9,7 +9,7 @@ import { redactArgv } from '../../../src/protocol/redact/argv.ts';
 import { PLAIN_PROFILE } from '../../../src/protocol/redact/profile.ts';
 import { createRedactor } from '../../../src/protocol/redact/redactor.ts';
 import { blob, INNOCENT } from '../../support/innocent.ts';
-import { scale } from '../../support/scale.ts';
+import { IS_FULL, scale } from '../../support/scale.ts';
 import { FAKE_SECRETS } from '../../support/secrets.ts';
 import { ROOT } from '../../support/tapedeck.ts';
 
@@ -40,6 +40,22 @@ const PLACES: Readonly<Record<string, Place>> = {
   query: (name, text) => inUrl(text, () => redactor.url(`https://example.com/mcp?a=1&${name}=${text}&b=2`)),
   cookie: (name, text) => inUrl(text, () => redactor.header('Cookie', `a=1; ${name}=${text}`)),
   JSON: (name, text) => payload(JSON.stringify({ result: { [name]: text, list: [text.length] } })),
+  headers: (name, text) =>
+    payload(
+      JSON.stringify({
+        result: { Headers: { [`X-${name}`]: text, Accept: 'a/b' }, extra_headers: { [`x-${name}`]: [text] } },
+      }),
+    ),
+  pairs: (name, text) =>
+    payload(
+      JSON.stringify({
+        requestHeaders: [
+          { name: 'Accept', value: 'a/b' },
+          { name: `X-${name}`, value: text },
+          { value: text, key: `X-${name}` },
+        ],
+      }),
+    ),
   form: (name, text) => inUrl(text, () => payload(`grant=a&${name}=${text}&b=2`, true)),
   env: (name, text) => payload(JSON.stringify({ env: [`${name.toUpperCase()}=${text}`] })),
   prose: (name, text) => payload(`It was set up with ${name}: ${text}\nand then it ran.`),
@@ -73,12 +89,15 @@ const PLANTED: readonly { what: string; name: string; text: string; secret: stri
   })),
   ...IN_HEADS.map((name) => ({
     ...{ what: 'by name in heads', name, text: VALUE, secret: VALUE },
-    places: ['header', 'query', 'cookie'],
+    places: ['header', 'query', 'cookie', 'headers', 'pairs'],
   })),
 ];
 
-function recall(): { rows: string[][]; missed: string[] } {
+type Total = { found: number; planted: number };
+
+function recall(): { rows: string[][]; missed: string[]; totals: Map<string, Total> } {
   const missed: string[] = [];
+  const totals = new Map<string, Total>();
   const rows = [...new Set(PLANTED.map(({ what }) => what))].map((what) => {
     const cells = Object.entries(PLACES).map(([place, plant]) => {
       const tried = PLANTED.filter((one) => one.what === what && one.places.includes(place))
@@ -86,11 +105,13 @@ function recall(): { rows: string[][]; missed: string[] } {
         .filter(({ left }) => left !== null);
       const left = tried.filter((one) => one.left?.includes(one.secret));
       missed.push(...left.map(({ name, text }) => `${what} in ${place}: ${name} ${text.slice(0, 40)}`));
+      const { found, planted } = totals.get(place) ?? { found: 0, planted: 0 };
+      totals.set(place, { found: found + tried.length - left.length, planted: planted + tried.length });
       return tried.length === 0 ? '–' : `${tried.length - left.length}/${tried.length}`;
     });
     return [what, ...cells];
   });
-  return { rows: [['secret', ...Object.keys(PLACES)], ...rows], missed };
+  return { rows: [['secret', ...Object.keys(PLACES)], ...rows], missed, totals };
 }
 
 /** The code of the project itself, without the lines that are about secrets. */
@@ -101,13 +122,16 @@ function code(): string[] {
   return files.slice(0, scale(files.length, 60)).map((file) => readFileSync(join(ROOT, 'src', file), 'utf8'));
 }
 
+/** In MB. */
+const RANDOM_BYTES = 60;
+
 const HARMLESS: Readonly<Record<string, () => Iterable<string>>> = {
   ...Object.fromEntries(
     Object.entries(INNOCENT).map(([kind, text]) => [kind, () => [text, ...text.split('\n')]]),
   ),
   code,
   *'base64url of random bytes'() {
-    for (let i = 0; i < scale(60, 4); i += 1) yield blob(i, scale(1024, 256) * 1024);
+    for (let i = 0; i < scale(RANDOM_BYTES, 4); i += 1) yield blob(i, scale(1024, 256) * 1024);
   },
 };
 
@@ -148,11 +172,37 @@ function table(rows: readonly string[][]): string {
     .join('\n');
 }
 
+const FOUND = recall();
+
 test('every secret is found in every place that can hold it, and no innocent text is harmed', () => {
-  const found = recall();
   const left = harm();
-  if (process.env['TAPEDECK_TESTS'] === 'full')
-    process.stdout.write(`\n${table(found.rows)}\n\n${table(left.rows)}\n`);
-  expect(found.missed).toEqual([]);
+  if (IS_FULL) process.stdout.write(`\n${table(FOUND.rows)}\n\n${table(left.rows)}\n`);
+  expect(FOUND.missed).toEqual([]);
   expect(left.harmed).toEqual([]);
+});
+
+/** The places as the page about secrets calls them. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  headers: 'object of headers',
+  pairs: 'list of headers',
+  env: 'list of variables',
+  wrapped: 'wrapped base64',
+  argument: 'argument of a command',
+};
+
+test('the page about secrets has the figures of the table', () => {
+  const page = readFileSync(join(ROOT, 'docs/secrets.md'), 'utf8');
+  const [, rows = ''] = /\| place \|.*\n\|[-|]+\n((?:\|.*\n)+)/.exec(page) ?? [];
+  const shown = rows.split('\n').flatMap((row) => {
+    const [places = [], figures = []] = row
+      .split('|')
+      .slice(1, 3)
+      .map((cell) => cell.trim().split(', '));
+    return places.map((place, i) => `${place}: ${figures[i]}`);
+  });
+  const printed = [...FOUND.totals].map(
+    ([place, { found, planted }]) => `${IN_WORDS[place] ?? place}: ${found} of ${planted}`,
+  );
+  expect(shown.toSorted()).toEqual(printed.toSorted());
+  expect(page).toContain(`and ${RANDOM_BYTES} MB of random bytes`);
 });
