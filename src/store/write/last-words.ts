@@ -58,30 +58,33 @@ function tryWrite(open: () => Store, words: LastWords): Error | null {
 
 function write(store: Store, { redaction, session, id, loss, end }: LastWords): void {
   const own = { host: hostname(), pid: session.pid, processStarted: processStarted(session.pid) };
-  // By HTTP a run has many sessions: what was lost is counted at the newest one.
-  const find = store.prepare<[object], string>(
-    `SELECT id FROM session WHERE id = @id OR (@id IS NULL AND host = @host AND pid = @pid
-       AND process_started IS @processStarted AND target = @target) ORDER BY number DESC LIMIT 1`,
+  const find = store.prepare<[object], { id: string; isOpen: number }>(
+    `SELECT id, end_reason IS NULL AS isOpen FROM session WHERE id = @id OR (@id IS NULL AND host = @host AND pid = @pid
+       AND process_started IS @processStarted AND target = @target) ORDER BY number`,
   );
   const finish = store.prepare(
     `UPDATE session SET ended_at = @at, end_reason = @reason, exit_code = @exitCode, signal = @signal,
-       client_closed_at = @clientClosedAt, server_closed_at = @serverClosedAt
-     WHERE end_reason IS NULL AND (id = @id OR (host = @host AND pid = @pid AND process_started IS @processStarted
-       AND target = @target))`,
+       client_closed_at = @clientClosedAt, server_closed_at = @serverClosedAt WHERE end_reason IS NULL AND id = @id`,
   );
   const count = store.prepare(
     'UPDATE session SET dropped = dropped + ?, dropped_bytes = dropped_bytes + ? WHERE id = ?',
   );
   const row = { ...session, ...own, clientPid: null, clientProgram: null };
+  function insert(): string {
+    const redacted = { ...row, redaction: redactionColumn(store, redaction) };
+    return prepareSessionInsert(store)(redacted, id ?? undefined).id;
+  }
   store
     .transaction(() => {
-      const known = find.pluck().get({ id, ...own, target: session.target });
-      const its =
-        known ??
-        prepareSessionInsert(store)({ ...row, redaction: redactionColumn(store, redaction) }, id ?? undefined)
-          .id;
-      finish.run({ ...end, id: its, ...own, target: session.target });
-      count.run(loss.frames, loss.bytes, its);
+      const known = find.all({ id, ...own, target: session.target });
+      const open = known.filter(({ isOpen }) => isOpen).map((one) => one.id);
+      const losers = open.length > 0 ? open : [known.at(-1)?.id ?? insert()];
+      for (const [i, loser] of losers.entries()) {
+        finish.run({ ...end, id: loser });
+        // By HTTP a run has many sessions, and nobody can tell any more whose it was.
+        const share = (all: number) => Math.floor(all / losers.length) + (i < all % losers.length ? 1 : 0);
+        count.run(Math.max(1, share(loss.frames)), share(loss.bytes), loser);
+      }
     })
     .immediate();
 }

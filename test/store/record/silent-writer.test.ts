@@ -1,10 +1,13 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { readBody, startServer } from '../../support/http.ts';
+import { postTo, recordUrl } from '../../support/http-record.ts';
 import {
   BIN,
   fixture,
   latestSession,
+  listSessions,
   type Run,
   start,
   tempFolder,
@@ -13,6 +16,8 @@ import {
 } from '../../support/tapedeck.ts';
 
 const LINE = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
+
+const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
 
 const HANGING = { NODE_OPTIONS: `--require=${fixture('hang-thread.cjs')}` };
 
@@ -55,6 +60,42 @@ test.each([
     expect({ code, signal }).toEqual({ code: expected, signal: null });
     expect(stderr).toMatch(/the writer does not answer/);
     expect(await latestSession(db)).toMatchObject({ dropped: 2 });
+  },
+);
+
+test.each([
+  { args: [], expected: 0 },
+  { args: ['--strict', '--grace', '0'], expected: 1 },
+])(
+  'by HTTP, every session that is open when the writer hangs tells a loss, and traffic goes on: $args',
+  async ({ args, expected }) => {
+    const { url } = await startServer(async (request, response) => {
+      await readBody(request);
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(RESULT);
+    });
+    const trigger = join(tempFolder(), 'hang');
+    const env = { ...HANGING, HANG_WHEN: trigger };
+    const { db, run, url: proxy, rows } = await recordUrl(`${url}/mcp`, { args, env });
+    const say = async (session: string) => {
+      const answer = await postTo(proxy, LINE, { headers: { 'Mcp-Session-Id': session } });
+      expect((await readBody(answer)).toString()).toBe(RESULT);
+    };
+    for (const session of ['one', 'two', 'three']) await say(session);
+    await until('they are stored', () => rows('SELECT 1 FROM session WHERE frames = 2').length === 3);
+    writeFileSync(trigger, '');
+    await say('one');
+    await until('it hangs now', () => rows('SELECT 1 FROM session WHERE frames > 2').length === 1);
+    for (const session of ['one', 'two']) await say(session);
+    // With --strict it ends by itself. Once it is at its end, another signal makes that quick.
+    const signals = setInterval(() => expected === 0 && run.child.kill('SIGTERM'), 300);
+    expect(await run.ended).toMatchObject({ code: expected, signal: null });
+    clearInterval(signals);
+    expect(run.stderr()).toMatch(/the writer does not answer: \d+ bytes of traffic are lost/);
+    const lost = rows<{ dropped: number }>('SELECT dropped, dropped_bytes > 0 AS known FROM session');
+    expect(lost).toEqual(Array(3).fill({ dropped: expect.any(Number), known: 1 }));
+    for (const { dropped } of lost) expect(dropped).toBeGreaterThan(0);
+    const sessions = await listSessions(db);
+    expect(sessions.map(({ endReason }) => endReason)).toEqual(Array(3).fill('stopped'));
   },
 );
 
