@@ -11,6 +11,7 @@ const UNIT = [
   'test/{readme,structure}.test.ts',
   'test/capture/http/*.test.ts',
   'test/cli/keep/project-rules.test.ts',
+  'test/cli/spools.test.ts',
   'test/clients/clients.test.ts',
   'test/conformance/*.test.ts',
   'test/export/{fixpoint,large,other-tools,steady}.test.ts',

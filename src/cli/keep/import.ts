@@ -6,10 +6,11 @@ import { READER_NAMES, READERS, type ReaderName, recognise } from '../../export/
 import { type RedactionProfile, readProfile } from '../../protocol/redact/profile.ts';
 import { openStore, type Store } from '../../store/file/open.ts';
 import { processStarted } from '../../store/file/process.ts';
+import { takeInSpools } from '../../store/keep/catch-up.ts';
 import { VERSION } from '../../version.ts';
 import { type Command, type Io, onStopSignals, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION, STDIN } from '../options.ts';
-import { createProgress } from '../output.ts';
+import { createProgress, notices } from '../output.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 
 type Options = {
@@ -59,7 +60,9 @@ export const importCommand: Command<Options> = {
       .example('ssh host tapedeck export | $0 import - --name from-host', 'A session from another machine'),
   async run({ files, db, name, format, ...given }, io) {
     const redaction = givenProfile(given);
-    const store = openStore(storeOf(io, db));
+    const path = storeOf(io, db);
+    await takeInSpools(path, { ...notices(io), onWaiting() {} });
+    const store = openStore(path);
     const stopping = new AbortController();
     const stopped = new TapedeckError('stopped', 'Stopped: the import is not finished.');
     const ignoreSignals = onStopSignals(io, () => stopping.abort(stopped));

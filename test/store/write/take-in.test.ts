@@ -11,6 +11,7 @@ import { appendHttpItem } from '../../../src/store/record/http-items.ts';
 import { createIntake, type Intake } from '../../../src/store/record/intake.ts';
 import { createTakeIn } from '../../../src/store/write/take-in.ts';
 import { STOPPED } from '../../support/http-store.ts';
+import { saveIntake, stdioIntake } from '../../support/spools.ts';
 import { tempStore } from '../../support/tapedeck.ts';
 
 const START = {
@@ -18,16 +19,7 @@ const START = {
   ...{ pid: process.pid, parentPid: process.ppid },
 };
 
-function startStdio(): Intake {
-  const stdio = { basis: 'stdio-process', transport: 'stdio', target: 'x', command: ['x'] } as const;
-  return createIntake(
-    { ...START, ...stdio },
-    4 * 1024 * 1024,
-    PLAIN_PROFILE,
-    () => {},
-    () => {},
-  );
-}
+const startStdio = () => stdioIntake(PLAIN_PROFILE);
 
 function startHttp(): Intake {
   const http = {
@@ -86,11 +78,6 @@ function feedHttp(intake: Intake, round: number): void {
   batcher.flush();
 }
 
-function save(intake: Intake): void {
-  intake.save(true);
-  intake.confirm();
-}
-
 /** All that a store has of sessions, without what each store numbers for itself. */
 function contentOf(store: Store): Record<string, unknown[]> {
   const session = '(SELECT id FROM session WHERE number = t.session) AS session';
@@ -138,7 +125,7 @@ async function expected(
   intake.open(store);
   for (const round of [1, 2]) {
     feed(intake, round);
-    save(intake);
+    saveIntake(intake);
   }
   intake.end(STOPPED);
   store.close();
@@ -162,11 +149,11 @@ test.each(KINDS)(
     const intake = startIntake();
     intake.open(store);
     feed(intake, 1);
-    save(intake);
+    saveIntake(intake);
     const spool = openSpool(spoolPath(db, 'run'), false);
     intake.openSpool(spool);
     feed(intake, 2);
-    save(intake);
+    saveIntake(intake);
     intake.end(STOPPED);
     spool.close();
     let breaks = 0;
@@ -198,14 +185,14 @@ test.each(KINDS)(
     const spool = openSpool(spoolPath(db, 'run'), false);
     intake.openSpool(spool);
     feed(intake, 1);
-    save(intake);
+    saveIntake(intake);
     const store = openStore(db);
     const taking = createTakeIn(store, spool);
     while (!taking.advance(0));
     intake.open(store);
     removeSpool(spool);
     feed(intake, 2);
-    save(intake);
+    saveIntake(intake);
     intake.end(STOPPED);
     while (!intake.index(1000));
     expect(comparable(contentOf(store))).toEqual(wanted);
@@ -247,14 +234,14 @@ test('a store without a key gets that of the spool, and another one keeps its ow
   const spool = openSpool(spoolPath(db, 'run'), false);
   intake.openSpool(spool);
   feedStdio(intake, 1);
-  save(intake);
+  saveIntake(intake);
   spool.close();
   await takeInSpools(db, NO_NOTICES);
   const again = startStdio();
   const store = openStore(db);
   again.open(store);
   feedStdio(again, 1);
-  save(again);
+  saveIntake(again);
   const [first, second, ...more] = placeholder(store);
   expect([first, more]).toEqual([second, []]);
   expect(store.prepare('SELECT count(DISTINCT redaction) FROM session').pluck().get()).toBe(1);

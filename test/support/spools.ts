@@ -1,0 +1,39 @@
+/** Spools as recorders by stdio leave them, made without a recorder. */
+import type { RedactionProfile } from '../../src/protocol/redact/profile.ts';
+import { openSpool, type Store } from '../../src/store/file/open.ts';
+import { spoolPath } from '../../src/store/file/spool.ts';
+import { createIntake, type Intake } from '../../src/store/record/intake.ts';
+import { STOPPED } from './http-store.ts';
+
+/** As the writer's thread has it, of a server that was never started. */
+export function stdioIntake(redaction: RedactionProfile | null, name = 'it'): Intake {
+  return createIntake(
+    {
+      ...{ basis: 'stdio-process', transport: 'stdio', target: 'x', command: ['x'], cwd: null },
+      ...{ name, labels: [['team', 'search']], at: 1, tapedeck: '0' },
+      ...{ pid: process.pid, parentPid: process.ppid },
+    },
+    4 * 1024 * 1024,
+    redaction,
+    () => {},
+    () => {},
+  );
+}
+
+/** Stores what was fed. */
+export function saveIntake(intake: Intake): void {
+  intake.save(true);
+  intake.confirm();
+}
+
+/** A session of these lines in a spool beside `db`. It is open still, as its recorder would have it: close it. */
+export function spoolSession(db: string, name: string, lines: readonly string[]): Store {
+  const spool = openSpool(spoolPath(db, name), false);
+  const intake = stdioIntake(null, name);
+  intake.openSpool(spool);
+  const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+  intake.framer.feed({ kind: 0, owner: 0, at: 1000, bytes });
+  saveIntake(intake);
+  intake.end(STOPPED);
+  return spool;
+}
