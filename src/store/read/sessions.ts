@@ -69,7 +69,9 @@ export function eachSession(store: Store): IterableIterator<SessionRow> {
 
 /** Those whose index of messages is behind their frames. */
 export function sessionsBehind(store: Store): SessionRow[] {
-  return select(store, 'indexed < frames', NO_LIMIT);
+  // The frames of one that lost its first ones are not numbered from 1 on.
+  const last = '(SELECT max(seq) FROM frame WHERE frame.session = session.number)';
+  return select(store, `indexed < frames OR (dropped > 0 AND indexed < ${last})`, NO_LIMIT);
 }
 
 const NO_LIMIT = -1;

@@ -285,25 +285,29 @@ type Detour = {
 };
 
 function createDetour(): Detour {
-  const kept = new Map<PendingSession, SessionKey>();
+  const kept = new Set<PendingSession>();
   const spooled = new Set<PendingSession>();
   return {
     begin(all) {
       for (const session of all) {
-        if (session.key !== null) kept.set(session, session.key);
+        if (session.key !== null) kept.add(session);
         session.key = null;
       }
     },
     add: (session) => void spooled.add(session),
     sessions: () => spooled,
     end(store) {
-      const find = store.prepare<[string], number>('SELECT number FROM session WHERE id = ?').pluck();
-      for (const session of new Set([...kept.keys(), ...spooled])) {
-        const before = kept.get(session) ?? null;
-        const id = spooled.has(session) ? session.id : null;
-        const number = id === null ? undefined : find.get(id);
-        const isMoved = number !== undefined && number !== before?.number;
-        session.key = id !== null && isMoved ? { number, id } : before;
+      const find = store.prepare<[string], { number: number; dropped: number }>(
+        'SELECT number, dropped FROM session WHERE id = ?',
+      );
+      for (const session of new Set([...kept, ...spooled])) {
+        const id = session.id as string;
+        const row = find.get(id);
+        session.key = row === undefined ? null : { number: row.number, id };
+        // What was stored before may be gone: pruned, or with the file that it was in.
+        const stored = session.state.end === null ? session.firstSeq() - 1 : 0;
+        const missing = row === undefined ? stored : row.dropped - session.loss.frames;
+        if (missing > 0) session.lose(missing, 0);
       }
       kept.clear();
       spooled.clear();

@@ -1,7 +1,8 @@
 /**
  * Takes what a recorder wrote into its spool into the store, in short transactions, beside other recorders. It can be
  * killed at any moment and begun again by anybody: a session has one id in both files, frames are copied in their order
- * behind the last one that the store has, and all else replaces what stood there. Nothing comes in twice.
+ * behind the last one that the store has, and all else replaces what stood there. Nothing comes in twice. Frames between the
+ * two are gone with what was pruned or removed meanwhile: the session counts them as lost.
  *
  * The index of messages does not come along: the session is behind afterwards, and its recorder or the next reader indexes it.
  */
@@ -146,7 +147,8 @@ function prepareFrames(store: Store, spool: Store): (session: number, number: nu
     'DELETE FROM unfinished WHERE session = ? AND channel = ? AND http IS ?',
   );
   const count = store.prepare(
-    'UPDATE session SET frames = frames + ?, bytes = bytes + ?, truncated = truncated + ? WHERE number = ?',
+    `UPDATE session SET frames = frames + ?, bytes = bytes + ?, truncated = truncated + ?, dropped = dropped + ?
+       WHERE number = ?`,
   );
 
   return (session, number) => {
@@ -155,6 +157,7 @@ function prepareFrames(store: Store, spool: Store): (session: number, number: nu
     let frames = 0;
     let bytes = 0;
     let truncated = 0;
+    let missing = 0;
     let isLast = true;
     let last = from;
     for (const frame of select.iterate(session, from)) {
@@ -163,6 +166,7 @@ function prepareFrames(store: Store, spool: Store): (session: number, number: nu
         break;
       }
       insert({ ...frame, session: number });
+      missing += frame.seq - last - 1;
       ended.set(`${frame.channel} ${frame.http}`, frame);
       frames += 1;
       bytes += frame.size;
@@ -173,7 +177,7 @@ function prepareFrames(store: Store, spool: Store): (session: number, number: nu
     for (const copy of details) copy(session, number, from, last);
     // Their beginnings, which the store had before there was a spool.
     for (const { channel, http } of ended.values()) endUnfinished.run(number, channel, http);
-    count.run(frames, bytes, truncated, number);
+    count.run(frames, bytes, truncated, missing, number);
     return isLast;
   };
 }

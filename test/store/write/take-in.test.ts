@@ -9,6 +9,7 @@ import { NO_NOTICES, openIndexed, takeInSpools } from '../../../src/store/keep/c
 import { createBatcher, eachItem } from '../../../src/store/record/batch.ts';
 import { appendHttpItem } from '../../../src/store/record/http-items.ts';
 import { createIntake, type Intake } from '../../../src/store/record/intake.ts';
+import { removeSession } from '../../../src/store/write/removal.ts';
 import { createTakeIn } from '../../../src/store/write/take-in.ts';
 import { STOPPED } from '../../support/http-store.ts';
 import { saveIntake, stdioIntake } from '../../support/spools.ts';
@@ -198,6 +199,48 @@ test.each(KINDS)(
     expect(comparable(contentOf(store))).toEqual(wanted);
     store.close();
     expect(readdirSync(dirname(db))).toEqual([basename(db)]);
+  },
+);
+
+/** Of each session how many frames are there, and how many are told to be missing before the last one. */
+function completeness(store: Store): Record<string, unknown>[] {
+  return store
+    .prepare<[], Record<string, unknown>>(
+      `SELECT frames > 0 AS hasFrames, dropped > 0 AS hasLoss, end_reason AS end,
+         frames + dropped = (SELECT max(seq) FROM frame WHERE session = number) AS isWhole,
+         frames = (SELECT count(*) FROM frame WHERE session = number) AS isCounted FROM session`,
+    )
+    .all();
+}
+
+test.each(KINDS)(
+  'a session by %s that was pruned while more of it was in a spool says what is missing',
+  async (_, startIntake, feed) => {
+    const db = tempStore();
+    const store = openStore(db);
+    const intake = startIntake();
+    intake.open(store);
+    feed(intake, 1);
+    saveIntake(intake);
+    const spool = openSpool(spoolPath(db, 'run'), false);
+    intake.openSpool(spool);
+    feed(intake, 2);
+    saveIntake(intake);
+    const sessions = store.prepare<[], number>('SELECT number FROM session').pluck().all();
+    for (const session of sessions) removeSession(store, session);
+    const taking = createTakeIn(store, spool);
+    while (!taking.advance(0));
+    const found = { hasFrames: 1, hasLoss: 1, isWhole: 1, isCounted: 1 };
+    const all = (end: string | null) => sessions.map(() => ({ ...found, end }));
+    expect(completeness(store)).toEqual(all(null));
+    // Its recorder goes on in that row.
+    intake.open(store);
+    removeSpool(spool);
+    feed(intake, 3);
+    saveIntake(intake);
+    intake.end(STOPPED);
+    expect(completeness(store)).toEqual(all('stopped'));
+    store.close();
   },
 );
 
