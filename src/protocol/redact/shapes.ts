@@ -91,7 +91,7 @@ export const SHAPE_RULES: readonly ShapeRule[] = [
     'slack-token',
     'Slack tokens',
     ['xoxa-', 'xoxb-', 'xoxc-', 'xoxd-', 'xoxe-', 'xoxe.', 'xoxo-', 'xoxp-', 'xoxr-', 'xoxs-', 'xapp-'],
-    `xox[a-es]-${run(String.raw`\w%+/-`, 10)}|(?:xox[opr]|xoxe\\.xox[bp]|xapp)-${run(WORD, 10)}`,
+    `xox[a-es]-${run(String.raw`\w%+/-`, 10, 512)}|(?:xox[opr]|xoxe\\.xox[bp]|xapp)-${run(WORD, 10)}`,
   ),
   {
     id: 'webhook-url',
