@@ -67,6 +67,13 @@ export const INNOCENT: Readonly<Record<string, string>> = {
       next_page_token: { type: 'string', example: 'CAUQAA1234567890abcdef' },
     },
   }),
+  translations: [
+    '<plist version="1.0"><dict>',
+    '<key>password</key><string>Passwort</string>',
+    '<key>enter_your_password</key>\n\t<string>Bitte geben Sie Ihr Passwort ein (8 Zeichen)</string>',
+    '<key>api_key</key><string>API-Schlüssel</string><key>CFBundleSignature</key><string>????</string>',
+    '</dict></plist>',
+  ].join('\n'),
   headers: JSON.stringify({
     headers: {
       'Content-Type': 'application/json',

@@ -1,6 +1,6 @@
 /**
  * Finds values that a name tells to be secrets in a text that is no JSON: `PASSWORD=…`, `api_key: "…"`, `<password>…</password>`,
- * `--token …`. Each byte is looked at a fixed number of times, however many names there are.
+ * `<key>password</key><string>…</string>`, `--token …`. Each byte is looked at a fixed number of times, however many names there are.
  */
 
 import type { Redaction, TextSearch } from './edits.ts';
@@ -9,9 +9,16 @@ import { isSecretValue, type SecretName, schemeLength, secretName } from './name
 /** `head`: how much of the value is looked at to judge it. `isText`: a word that more words follow, or a piece of a program. */
 type Value = { start: number; end: number; head: number; isText: boolean };
 
-/** Name, then what tells that its value follows. The quotes may be escaped, as in a log of JSON. */
-const NAME =
-  /(?<![A-Za-z0-9_])([A-Za-z_][\w.-]{1,63})(?:(?:\\{0,16}["'])?[ \t]{0,3}(?:=>|:=|[:=](?!=))[ \t]{0,3}|(?<=<(?:[\w-]{1,32}:)?\1)(?:\s[^<>]{0,256})?>|(?<=(?<![\w-])--\1)[ \t]{1,3}(?=[^\s-]))/dg;
+/** What tells that the value of a name follows. The quotes may be escaped, as in a log of JSON. */
+const BEFORE_VALUE = String.raw`(?:\\{0,16}["'])?[ \t]{0,3}(?:=>|:=|[:=](?!=))[ \t]{0,3}|(?<=<(?:[\w-]{1,32}:)?\1)(?:\s[^<>]{0,256})?>|(?<=(?<![\w-])--\1)[ \t]{1,3}(?=[^\s-])`;
+
+const NAME = new RegExp(String.raw`(?<![A-Za-z0-9_])([A-Za-z_][\w.-]{1,63})(?:${BEFORE_VALUE})`, 'dg');
+
+/** The same in a form, where the signs of a name may be encoded, and in a property list. It takes half as long again. */
+const NAME_IN_MARKUP = new RegExp(
+  String.raw`(?<![A-Za-z0-9_](?<!%[0-9A-Fa-f]{2}))([A-Za-z_][\w.-]{1,63}(?:%(?:5[BDFbdf]|2[DEde])[\w.-]{0,63}){0,4})(?:${BEFORE_VALUE}|(?<=<key>\1)<\/key>\s{0,64}<string>)`,
+  'dg',
+);
 
 const DOUBLE_QUOTED = /(\\{0,16})"((?:(?!\\{0,16}").){1,4096})\1"/dy;
 
@@ -41,18 +48,30 @@ export function assignmentEdits(bytes: Buffer, from: number, to: number, search:
   const edits: Redaction[] = [];
   const text = bytes.toString('latin1', from, to);
   const valueAt = createValueReader(text);
-  NAME.lastIndex = 0;
-  for (let match = NAME.exec(text); match !== null; match = NAME.exec(text)) {
+  const pattern = text.includes('%') || text.includes('</key>') ? NAME_IN_MARKUP : NAME;
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
     const { 0: whole, 1: name = '', index } = match;
     const end = index + whole.length;
     const kind = search.isOAuth(name) ? 'password' : secretName(name);
-    const value = kind && valueAt(end, whole.slice(name.length));
-    const edit = kind && value && editOf(bytes, from, kind, value, search);
+    const between = whole.slice(name.length);
+    const value = kind && valueAt(end, between);
+    const edit =
+      kind && value && editOf(bytes, from, isInList(between) ? inListOf(kind) : kind, value, search);
     if (edit) edits.push(edit);
     // What follows may be an assignment itself, as in `settings: PASSWORD=…`.
-    NAME.lastIndex = edit ? edit.end - from : index + name.length;
+    pattern.lastIndex = edit ? edit.end - from : index + name.length;
   }
   return edits;
+}
+
+/** Of a property list, which may hold translations. */
+function isInList(between: string): boolean {
+  return between.startsWith('</');
+}
+
+function inListOf(kind: SecretName): SecretName {
+  return kind === 'password' || kind === 'secret' ? 'coded' : kind;
 }
 
 function editOf(

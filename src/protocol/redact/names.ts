@@ -7,11 +7,11 @@
 import { memoize } from '../bounded.ts';
 
 /**
- * `password`: whatever its value is. `secret`: a value that looks like one word. `cookie`: that too, or pairs. `header`: a word
- * with a digit, because JSON calls the titles of columns headers too. `token`: one that also looks random, because many tokens
- * are positions in a list, and many keys are names.
+ * `password`: whatever its value is. `secret`: a value that looks like one word. `cookie`: that too, or pairs. `coded`: a word with
+ * a digit, where such names also stand for titles of columns and for translations. `token`: a word that also looks random, because
+ * many tokens are positions in a list, and many keys are names.
  */
-export type SecretName = 'password' | 'secret' | 'cookie' | 'header' | 'token';
+export type SecretName = 'password' | 'secret' | 'cookie' | 'coded' | 'token';
 
 const PASSWORD =
   /(?:passwords?|passwd|passphrase|pwd|passcode|(?:admin|auth|db|ftp|imap|login|mail|mongo|mysql|pg|proxy|redis|root|smtp|ssh|user)pass)$/;
@@ -51,11 +51,11 @@ function kindOf(plain: string): SecretName | null {
   return TOKEN.test(plain) ? 'token' : null;
 }
 
-/** Letters only, small: `API-Key`, `api_key_2` and `apiKeyValue` are one name. */
+/** Letters only, small: `API-Key`, `api_key_2`, `apiKeyValue` and `api%5Fkey` are one name. */
 function plainName(name: string): string {
   return name
     .toLowerCase()
-    .replaceAll(/[^a-z0-9]/g, '')
+    .replaceAll(/%[0-9a-f]{2}|[^a-z0-9]/g, '')
     .replace(/(?:value|b64|base64|\d+)$/, '');
 }
 
@@ -82,7 +82,7 @@ export function isHeadersName(name: string): boolean {
 
 /** What the name of a header in JSON says about its value; null for a name that says nothing. */
 export function headerName(name: string): SecretName | null {
-  return secretName(name) ?? (isSecretInHeads(name) ? 'header' : null);
+  return secretName(name) ?? (isSecretInHeads(name) ? 'coded' : null);
 }
 
 /** Names of secrets in OAuth (RFC 6749, 7521, 7636, 8628), which elsewhere mean something else. */
@@ -133,7 +133,7 @@ export function isSecretValue(kind: SecretName, value: string): boolean {
   if (kind === 'password') return true;
   if (kind === 'cookie' && PAIRS.test(value)) return true;
   if (/\s/.test(value)) return false;
-  if (kind === 'header') return value.length >= MIN_SECRET && /\d/.test(value);
+  if (kind === 'coded') return value.length >= MIN_SECRET && /\d/.test(value);
   if (kind !== 'token') return value.length >= MIN_SECRET;
   return value.length >= MIN_TOKEN && /\d/.test(value) && /[A-Za-z]/.test(value);
 }
@@ -151,8 +151,8 @@ export const NAME_PIECES: readonly string[] = [
   ...['pass', 'secret', 'token', 'cookie', 'authoriz', 'credential', 'sessionid'],
   ...['session_id', 'session-id', 'onstring', 'on_string', 'on-string'],
   ...['pwd', 'jwt'].flatMap((name) => ['"', "'", '\\', '=', ':', ' ', '>'].map((after) => name + after)),
-  // What stands before the key: a hyphen, or the last letter of `api`, `access`, `private`, `signing`, `app` …
-  ...[...'-_iseghnprtc'].flatMap((last) => [`${last}key`, `${last}Key`]),
+  // What stands before the key: a hyphen, also as `%2D` or `%5F`, or the last letter of `api`, `access`, `signing`, `app` …
+  ...[...'-_dfiseghnprtc'].flatMap((last) => [`${last}key`, `${last}Key`]),
 ];
 
 /** Those that are looked for in base64 too. */

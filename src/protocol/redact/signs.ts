@@ -41,6 +41,9 @@ const HASH_BITS = 14;
 
 const MAX_NAME_SIDE = 64;
 
+/** A property list has names in elements: `<key>password</key><string>…</string>`. */
+const END_OF_KEY = '</key>';
+
 export function createSignFinder(rules: readonly ShapeRule[], withNames: boolean): SignFinder {
   const shifts = new Uint8Array(1 << (2 * BITS)).fill(WORD - 1);
   const meanings = new Map<number, Meaning[]>();
@@ -151,6 +154,12 @@ function standsAt(bytes: Uint8Array, at: number, literal: string): boolean {
   return true;
 }
 
+/** Whether a literal stands there, as far as the bytes go. */
+function mayStandAt(bytes: Uint8Array, at: number, literal: string): boolean {
+  const there = Math.min(literal.length, bytes.length - at);
+  return standsAt(bytes, at, literal.slice(0, there));
+}
+
 /** Whether the name that this is a piece of is a secret's. */
 function isSecretNameAt(bytes: Uint8Array, at: number): boolean {
   const { start, end } = nameAround(bytes, at);
@@ -175,7 +184,7 @@ function areHeadersAfter(bytes: Uint8Array, end: number): boolean {
 
 /**
  * As far as the bytes go, a value may follow: quotes and spaces, then `:` or `=`; `>` or a space after the name of an element or
- * of an option; or a quote and a comma after a name that is a value itself, as in `{"name":"API_KEY","value":"…"}`.
+ * of an option; `</key>` of a property list; or a quote and a comma after a name that is a value itself, as in `{"name":"API_KEY","value":"…"}`.
  */
 function hasValueAfter(bytes: Uint8Array, start: number, end: number): boolean {
   let isQuoted = false;
@@ -183,6 +192,7 @@ function hasValueAfter(bytes: Uint8Array, start: number, end: number): boolean {
     const byte = bytes[i];
     if (byte === undefined || byte === COLON || byte === EQUALS) return true;
     const isSpace = byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
+    if (i === end && byte === LESS) return bytes[start - 1] === MORE && mayStandAt(bytes, end, END_OF_KEY);
     if (i === end && (isSpace || byte === MORE)) {
       const before = bytes[start - 1];
       if (before === LESS || (before === COLON && byte === MORE)) return true;
@@ -202,6 +212,14 @@ function isMemberAt(bytes: Uint8Array, quote: number): boolean {
   while (bytes[i] === BACKSLASH || bytes[i] === 0x20) i -= 1;
   return bytes[i] === COLON;
 }
+
+const PERCENT = 0x25;
+
+/** `[`, `]`, `_`, `-` and `.` */
+const ENCODED_SIGNS: readonly string[] = ['5B', '5D', '5F', '2D', '2E'].flatMap((code) => [
+  `%${code}`,
+  `%${code.toLowerCase()}`,
+]);
 
 const COLON = 0x3a;
 
@@ -230,13 +248,16 @@ const LOW_R = 0x72;
 function nameAround(bytes: Uint8Array, at: number): { start: number; end: number } {
   let start = at;
   let end = at;
-  while (start > 0 && at - start < MAX_NAME_SIDE && isNameByte(bytes[start - 1])) start -= 1;
-  while (end < bytes.length && end - at < MAX_NAME_SIDE && isNameByte(bytes[end])) end += 1;
+  while (start > 0 && at - start < MAX_NAME_SIDE && isInName(bytes, start - 1)) start -= 1;
+  while (end < bytes.length && end - at < MAX_NAME_SIDE && isInName(bytes, end)) end += 1;
   return { start, end };
 }
 
-function isNameByte(byte: number | undefined): boolean {
+/** A form may have the signs of a name encoded: `user%5Bapi%5Fkey%5D`. */
+function isInName(bytes: Uint8Array, at: number): boolean {
+  const byte = bytes[at];
   if (byte === undefined) return false;
+  if (byte === PERCENT) return ENCODED_SIGNS.some((literal) => mayStandAt(bytes, at, literal));
   const isLetter = (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7a;
   return isLetter || (byte >= 0x30 && byte <= 0x39) || byte === 0x5f || byte === 0x2d;
 }

@@ -57,6 +57,10 @@ const PLACES: Readonly<Record<string, Place>> = {
       }),
     ),
   form: (name, text) => inUrl(text, () => payload(`grant=a&${name}=${text}&b=2`, true)),
+  encoded: (name, text) =>
+    inUrl(text, () => payload(`a=1&config%5B${name.replaceAll('_', '%5F')}%5D=${text}&b=2`)),
+  plist: (name, text) =>
+    payload(`<plist><dict>\n\t<key>${name}</key>\n\t<string>${text}</string>\n</dict></plist>`),
   env: (name, text) => payload(JSON.stringify({ env: [`${name.toUpperCase()}=${text}`] })),
   prose: (name, text) => payload(`It was set up with ${name}: ${text}\nand then it ran.`),
   wrapped: (name, text) => wrapped(`${name}=${text}`),
@@ -185,6 +189,8 @@ test('every secret is found in every place that can hold it, and no innocent tex
 const IN_WORDS: Readonly<Record<string, string>> = {
   headers: 'object of headers',
   pairs: 'list of headers',
+  encoded: 'form with encoded names',
+  plist: 'property list',
   env: 'list of variables',
   wrapped: 'wrapped base64',
   argument: 'argument of a command',
