@@ -18,15 +18,18 @@ const ENTRIES = {
   main: 'cli/main.js',
   index: 'index.js',
   vitest: 'kit/vitest.js',
-  worker: 'store/record/worker.js',
   'schema-thread': 'inspect/schema/schema-thread.js',
 };
+
+/** The writer's thread shares no memory with the rest, so it shares no files either: one is loaded sooner than twenty. */
+const WRITER = { worker: 'store/record/worker.js' };
+
 const TYPES = ['index.d.ts', 'kit/vitest.d.ts'];
 
 /** Returns the folders of the packages that are taken in. */
-async function bundle() {
+async function bundle(entries, codeSplitting) {
   const build = await rolldown({
-    input: Object.fromEntries(Object.entries(ENTRIES).map(([name, file]) => [name, join(BUILD, file)])),
+    input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(BUILD, file)])),
     platform: 'node',
     external: (name, importer) =>
       /^node:|^[a-z@]/.test(name) && name !== 'yargs' && !importer?.includes(MODULES),
@@ -36,12 +39,11 @@ async function bundle() {
     dir: DIST,
     entryFileNames: '[name].js',
     chunkFileNames: '[name]-[hash].js',
-    // What a recording loads before it starts the server, in one file.
-    codeSplitting: { groups: [{ name: 'start', test: /[\\/]cli[\\/](main|record[\\/]stdio)\.js$/ }] },
+    codeSplitting,
   });
   await build.close();
   const files = output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []));
-  return [...new Set(files.filter((file) => file.includes(MODULES)).map(packageOf))].sort();
+  return files.filter((file) => file.includes(MODULES)).map(packageOf);
 }
 
 /** yargs finds its texts in `dist`. */
@@ -80,8 +82,14 @@ function copyTypes(file) {
 }
 
 rmSync(DIST, { recursive: true, force: true });
-const folders = await bundle();
-writeFileSync(join(DIST, 'LICENSES.txt'), folders.map(licenceOf).join(`\n${'-'.repeat(80)}\n\n`));
+const folders = [
+  // What a recording loads before it starts the server, in one file.
+  ...(await bundle(ENTRIES, {
+    groups: [{ name: 'start', test: /[\\/]cli[\\/](main|record[\\/]stdio)\.js$/ }],
+  })),
+  ...(await bundle(WRITER, false)),
+];
+writeFileSync(join(DIST, 'LICENSES.txt'), [...new Set(folders)].sort().map(licenceOf).join(`\n${'-'.repeat(80)}\n\n`));
 mkdirSync(join(DIST, 'locales'));
 copyFileSync(join(ROOT, 'node_modules/yargs/locales/en.json'), join(DIST, 'locales/en.json'));
 const copied = new Set();

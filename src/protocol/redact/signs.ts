@@ -51,14 +51,16 @@ export function createSignFinder(rules: readonly ShapeRule[], withNames: boolean
   const known = new Uint8Array(1 << HASH_BITS);
 
   function add(word: string, meaning: Meaning): void {
-    const codes = [...word].map((character) => character.charCodeAt(0));
+    let code = word.charCodeAt(0);
     for (let i = 1; i < WORD; i += 1) {
-      const pair = ((codes[i - 1] ?? 0) << BITS) | (codes[i] ?? 0);
+      const pair = (word.charCodeAt(i - 1) << BITS) | word.charCodeAt(i);
       shifts[pair] = Math.min(shifts[pair] ?? 0, WORD - 1 - i);
+      code = (code << BITS) | word.charCodeAt(i);
     }
-    const code = codes.reduce((sum, one) => (sum << BITS) | one, 0);
     known[hashOf(code)] = 1;
-    meanings.set(code, [...(meanings.get(code) ?? []), meaning]);
+    const others = meanings.get(code);
+    if (others === undefined) meanings.set(code, [meaning]);
+    else others.push(meaning);
   }
 
   const inBase64 = new Set<string>();
