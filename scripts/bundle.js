@@ -89,7 +89,13 @@ const folders = [
   })),
   ...(await bundle(WRITER, false)),
 ];
-writeFileSync(join(DIST, 'LICENSES.txt'), [...new Set(folders)].sort().map(licenceOf).join(`\n${'-'.repeat(80)}\n\n`));
+writeFileSync(
+  join(DIST, 'LICENSES.txt'),
+  [...new Set(folders)]
+    .sort()
+    .map(licenceOf)
+    .join(`\n${'-'.repeat(80)}\n\n`),
+);
 mkdirSync(join(DIST, 'locales'));
 copyFileSync(join(ROOT, 'node_modules/yargs/locales/en.json'), join(DIST, 'locales/en.json'));
 const copied = new Set();

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { inFull } from '../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -190,22 +191,25 @@ test('a server that closes its output closes the client’s pipe, and may go on'
   expect((await ended).code).toBe(0);
 });
 
-test('no server is left behind when its client is killed, even one that ignores the end of its input', async () => {
-  const db = tempStore();
-  // A client of its own process, so that it can be killed: it starts tapedeck and passes on what it hears.
-  const script = `require('node:child_process').spawn(process.execPath, process.argv.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] })
+inFull(
+  'no server is left behind when its client is killed, even one that ignores the end of its input',
+  async () => {
+    const db = tempStore();
+    // A client of its own process, so that it can be killed: it starts tapedeck and passes on what it hears.
+    const script = `require('node:child_process').spawn(process.execPath, process.argv.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] })
     .stdout.pipe(process.stdout)`;
-  const args = ['-e', script, BIN, 'record', '--db', db, '--', process.execPath, fixture('deaf.js')];
-  const client = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-  const server = await new Promise<number>((resolve) =>
-    client.stdout.once('data', (text) => resolve(Number(text))),
-  );
-  expect(isRunning(server)).toBe(true);
-  client.kill('SIGKILL');
-  await until('the server has gone', () => !isRunning(server));
-  await until('the session has ended', async () => (await latestSession(db)).endReason !== null);
-  expect(await latestSession(db)).toMatchObject({ endReason: 'client-closed', signal: 'SIGTERM' });
-});
+    const args = ['-e', script, BIN, 'record', '--db', db, '--', process.execPath, fixture('deaf.js')];
+    const client = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const server = await new Promise<number>((resolve) =>
+      client.stdout.once('data', (text) => resolve(Number(text))),
+    );
+    expect(isRunning(server)).toBe(true);
+    client.kill('SIGKILL');
+    await until('the server has gone', () => !isRunning(server));
+    await until('the session has ended', async () => (await latestSession(db)).endReason !== null);
+    expect(await latestSession(db)).toMatchObject({ endReason: 'client-closed', signal: 'SIGTERM' });
+  },
+);
 
 test('a server that ignores SIGTERM is killed before its client loses patience and kills tapedeck', async () => {
   const { child, stdout, ended } = record(tempStore(), ['deaf.js', '--stubborn']);

@@ -6,6 +6,7 @@ import { Readable, type Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openSocket, startProxy, startServer } from '../support/http.ts';
+import { inFull } from '../support/scale.ts';
 
 const MB = 1024 * 1024;
 const SIZE = 64 * MB;
@@ -100,7 +101,7 @@ test('streams and short requests in great number do not mix', async () => {
   expect(events.filter((event) => event.type === 'request')).toHaveLength(600);
 });
 
-test('a stream that stays quiet for long stays open', async () => {
+inFull('a stream that stays quiet for long stays open', async () => {
   const upstream = await startServer((_req, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders();
     // Longer than the proxy keeps an idle connection, which this is not.

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -233,7 +233,7 @@ function rowsOf<T>(db: string, sql: string): T[] {
   return rows;
 }
 
-test('a process that keeps the server’s stdout open does not keep tapedeck from ending', async () => {
+inFull('a process that keeps the server’s stdout open does not keep tapedeck from ending', async () => {
   const { child, stdout, ended } = record(tempStore(), ['leave-child.js']);
   child.stdout.on('data', () => {});
   await until('the server has told the pid of its child', () => stdout().includes('\n'));

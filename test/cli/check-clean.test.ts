@@ -8,6 +8,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CreateMessageRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
 import { recordUrlInProcess } from '../support/http-record.ts';
+import { inFull, sample } from '../support/scale.ts';
 import { EVERYTHING, startDualEra, startEverything } from '../support/servers.ts';
 import { BIN, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
@@ -83,41 +84,48 @@ test('a session of the 1.x client over stdio is clean', async () => {
   await expectClean(db);
 });
 
-test('a session of the 1.x client over Streamable HTTP is clean', async () => {
+inFull('a session of the 1.x client over Streamable HTTP is clean', async () => {
   const recording = await recordUrlInProcess(await startEverything('streamableHttp'));
   await converse(new StreamableHTTPClientTransport(recording.url) as Transport);
   await recording.stop();
   await expectClean(recording.db);
 });
 
-test('a session of the 1.x client over HTTP with SSE is clean', async () => {
+inFull('a session of the 1.x client over HTTP with SSE is clean', async () => {
   const recording = await recordUrlInProcess(await startEverything('sse'));
   await converse(new SSEClientTransport(recording.url));
   await recording.stop();
   await expectClean(recording.db);
 });
 
-test.each(['legacy', 'auto'] as const)('a session of the 2.x client, mode %s, is clean', async (mode) => {
-  const server = await startDualEra();
-  const recording = await recordUrlInProcess(server.url);
-  const client = new Client2(
-    { name: 'tester', version: '2.0.0' },
-    { capabilities: { elicitation: {} }, versionNegotiation: { mode } },
-  );
-  client.setRequestHandler('elicitation/create', ({ params }) => {
-    const asksName = 'message' in params && params.message.includes('name');
-    return { action: 'accept', content: asksName ? { name: 'Ada', ok: true } : { color: 'blue', ok: true } };
-  });
-  await client.connect(new Transport2(recording.url));
-  await client.listTools();
-  await client.callTool({ name: 'test_simple_text' });
-  await client.callTool({ name: 'test_x_mcp_header', arguments: { region: 'süd', level: 2 } });
-  await client.callTool({ name: 'test_error_handling' });
-  await client.readResource({ uri: 'test://static-text' });
-  await client.callTool({ name: 'test_tool_with_progress' }, { onprogress: () => {} });
-  await client.callTool({ name: 'test_input_required_result_multi_round' });
-  if (client.transport instanceof Transport2 && mode === 'legacy') await client.transport.terminateSession();
-  await client.close();
-  await recording.stop();
-  await expectClean(recording.db);
-});
+test.each(sample(['auto', 'legacy'] as const))(
+  'a session of the 2.x client, mode %s, is clean',
+  async (mode) => {
+    const server = await startDualEra();
+    const recording = await recordUrlInProcess(server.url);
+    const client = new Client2(
+      { name: 'tester', version: '2.0.0' },
+      { capabilities: { elicitation: {} }, versionNegotiation: { mode } },
+    );
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      const asksName = 'message' in params && params.message.includes('name');
+      return {
+        action: 'accept',
+        content: asksName ? { name: 'Ada', ok: true } : { color: 'blue', ok: true },
+      };
+    });
+    await client.connect(new Transport2(recording.url));
+    await client.listTools();
+    await client.callTool({ name: 'test_simple_text' });
+    await client.callTool({ name: 'test_x_mcp_header', arguments: { region: 'süd', level: 2 } });
+    await client.callTool({ name: 'test_error_handling' });
+    await client.readResource({ uri: 'test://static-text' });
+    await client.callTool({ name: 'test_tool_with_progress' }, { onprogress: () => {} });
+    await client.callTool({ name: 'test_input_required_result_multi_round' });
+    if (client.transport instanceof Transport2 && mode === 'legacy')
+      await client.transport.terminateSession();
+    await client.close();
+    await recording.stop();
+    await expectClean(recording.db);
+  },
+);

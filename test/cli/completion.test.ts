@@ -15,55 +15,61 @@ async function install() {
   return { folder, env };
 }
 
-/** What the shell offers for a command line, as the shell itself says it. */
-const ASK: Record<string, (line: string) => string[]> = {
-  bash: (line) => {
-    const words = line.split(' ');
-    const array = words.map((word) => `'${word}'`).join(' ');
-    return [
-      '-c',
-      `source <(tapedeck completion bash); COMP_WORDS=(${array}); COMP_CWORD=${words.length - 1}; _tapedeck_yargs_completions; printf '%s\\n' "\${COMPREPLY[@]}"`,
-    ];
+/** How a shell takes the script, and how it says what it offers for a command line. */
+const SHELLS: Record<string, { source: string; ask: (line: string) => string }> = {
+  bash: {
+    source: 'source <(tapedeck completion bash)',
+    ask(line) {
+      const words = line.split(' ');
+      const array = words.map((word) => `'${word}'`).join(' ');
+      return `COMP_WORDS=(${array}); COMP_CWORD=${words.length - 1}; _tapedeck_yargs_completions; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    },
   },
-  fish: (line) => ['-c', `tapedeck completion fish | source; complete -C '${line}'`],
+  fish: { source: 'tapedeck completion fish | source', ask: (line) => `complete -C '${line}'` },
 };
 
-describe.each(Object.keys(ASK))('%s', (shell) => {
+describe.each(Object.entries(SHELLS))('%s', (shell, { source, ask }) => {
   const isThere = spawnSync(shell, ['--version']).status === 0;
 
-  async function offered(line: string): Promise<string[]> {
+  /** By its lines, what one shell offers for each. */
+  async function offered(...lines: string[]): Promise<string[][]> {
     const { env } = await install();
-    const { stdout, stderr } = await start(shell, ASK[shell]?.(line) ?? [], { env }).ended;
+    const script = [source, ...lines.flatMap((line) => [ask(line), 'echo ====='])].join('\n');
+    const { stdout, stderr } = await start(shell, ['-c', script], { env }).ended;
     expect(stderr).toBe('');
-    return stdout
-      .toString()
-      .trim()
-      .split('\n')
-      .map((one) => one.split('\t')[0] ?? '');
+    const answers = stdout.toString().split('=====\n').slice(0, -1);
+    return answers.map((answer) =>
+      answer
+        .trim()
+        .split('\n')
+        .map((one) => one.split('\t')[0] ?? ''),
+    );
   }
 
   test.runIf(isThere)('completes commands', async () => {
-    expect(await offered('tapedeck sh')).toEqual(['show']);
+    expect(await offered('tapedeck sh')).toEqual([['show']]);
   });
 
   test.runIf(isThere)('completes options and their choices', async () => {
-    expect(await offered('tapedeck export --fo')).toContain('--format');
-    expect(await offered('tapedeck export --format m')).toEqual(
-      expect.arrayContaining(['markdown', 'mermaid']),
-    );
+    const [options, choices] = await offered('tapedeck export --fo', 'tapedeck export --format m');
+    expect(options).toContain('--format');
+    expect(choices).toEqual(expect.arrayContaining(['markdown', 'mermaid']));
   });
 
   test.runIf(isThere)('completes names of sessions', async () => {
-    expect(await offered('tapedeck show st')).toEqual(['staging']);
-    expect(await offered('tapedeck diff latest st')).toEqual(['staging']);
-    expect(await offered('tapedeck check st')).toEqual(['staging']);
-    expect(await offered('tapedeck prune st')).toEqual(['staging']);
+    const lines = ['show st', 'diff latest st', 'check st', 'prune st'].map((words) => `tapedeck ${words}`);
+    expect(await offered(...lines)).toEqual(lines.map(() => ['staging']));
   });
 
   test.runIf(isThere)('offers no options where a name or a shell is to be written', async () => {
-    expect(await offered('tapedeck show ')).toEqual(['latest', 'staging']);
-    expect((await offered('tapedeck completion ')).toSorted()).toEqual(['bash', 'fish', 'zsh']);
-    expect(await offered('tapedeck show -')).toContain('--filter');
+    const [names, shells, options] = await offered(
+      'tapedeck show ',
+      'tapedeck completion ',
+      'tapedeck show -',
+    );
+    expect(names).toEqual(['latest', 'staging']);
+    expect(shells?.toSorted()).toEqual(['bash', 'fish', 'zsh']);
+    expect(options).toContain('--filter');
   });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
 import { openRedactions } from '../../src/store/keep/redaction-state.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { FAKE_SECRETS, storeHolds } from '../support/secrets.ts';
 import { latestSession, record, tapedeck, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
@@ -86,7 +86,7 @@ test('a redaction that was killed is told of, and finished by the next one', {
   expect((await tapedeckInProcess(['list', '--db', db])).stderr).toBe('');
 });
 
-test('prune finishes it too, with the rules that it was begun with', { timeout: 120_000 }, async () => {
+inFull('prune finishes it too, with the rules that it was begun with', { timeout: 120_000 }, async () => {
   const db = await longStore();
   await redactHalf(db);
   const { code, stderr } = await tapedeckInProcess(['prune', '--older-than', '1000000d', '--db', db]);

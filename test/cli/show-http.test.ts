@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { widthOf } from '../../src/inspect/view/text.ts';
 import { readBody, startServer } from '../support/http.ts';
 import { recordUrl, recordUrlInProcess } from '../support/http-record.ts';
+import { inFull } from '../support/scale.ts';
 import { send } from '../support/send.ts';
 import { latestSession, record, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
@@ -328,7 +329,7 @@ test('show --json keeps the original of an edited event, the digest of a cut one
   expect(text).toContain(`! edited, was event: endpoint\\ndata: ${upstream}/messages?sessionId=1\n`);
 });
 
-test('show --json gives the data of an event whole, however large', async () => {
+inFull('show --json gives the data of an event whole, however large', async () => {
   const db = tempStore();
   const text = '€"\\'.repeat(3_000_000);
   const { url: upstream } = await startMcp(({ id }, response) => {

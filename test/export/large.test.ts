@@ -8,7 +8,7 @@ import { findSession } from '../../src/store/read/sessions.ts';
 import { createPendingSession } from '../../src/store/write/pending.ts';
 import { createRowWriter, insertSession } from '../../src/store/write/rows.ts';
 import { frameOf } from '../support/messages.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { tempStore } from '../support/tapedeck.ts';
 import { contentOf, IMPORTER, importText } from '../support/text-recording.ts';
 
@@ -74,31 +74,34 @@ test('a large payload is given out in pieces, none of which is large', () => {
   store.close();
 });
 
-test('a long session is stored while it is read, and what is stored does not wait for the rest', async () => {
-  const store = openStore(tempStore());
-  const frames = scale(100_000);
-  const stored = store.prepare<[], number>('SELECT count(*) FROM frame').pluck();
-  let mostWaiting = 0;
-  function* lines(): Generator<string> {
-    yield `${[...headOf()].join('')}`;
-    for (let i = 0; i < frames; i += 1) {
-      if (i % 1000 === 0) mostWaiting = Math.max(mostWaiting, i - (stored.get() ?? 0));
-      yield `{"ms":0.001,"channel":"stdout","message":{"jsonrpc":"2.0","method":"notifications/message","params":{"n":${i}}}}\n`;
+inFull(
+  'a long session is stored while it is read, and what is stored does not wait for the rest',
+  async () => {
+    const store = openStore(tempStore());
+    const frames = scale(100_000);
+    const stored = store.prepare<[], number>('SELECT count(*) FROM frame').pluck();
+    let mostWaiting = 0;
+    function* lines(): Generator<string> {
+      yield `${[...headOf()].join('')}`;
+      for (let i = 0; i < frames; i += 1) {
+        if (i % 1000 === 0) mostWaiting = Math.max(mostWaiting, i - (stored.get() ?? 0));
+        yield `{"ms":0.001,"channel":"stdout","message":{"jsonrpc":"2.0","method":"notifications/message","params":{"n":${i}}}}\n`;
+      }
     }
-  }
-  await importText(store, Readable.from(bytesOf(lines())));
-  expect(mostWaiting).toBeLessThan(3000);
-  expect(contentOf(store)).toMatchObject({ session: [{ frames, indexed: frames }] });
+    await importText(store, Readable.from(bytesOf(lines())));
+    expect(mostWaiting).toBeLessThan(3000);
+    expect(contentOf(store)).toMatchObject({ session: [{ frames, indexed: frames }] });
 
-  let longest = 0;
-  let count = 0;
-  for (const piece of pieces(store)) {
-    longest = Math.max(longest, piece.length);
-    count += piece.endsWith('\n') ? 1 : 0;
-  }
-  expect({ count, isShort: longest < 1000 }).toEqual({ count: frames + 1, isShort: true });
-  store.close();
-});
+    let longest = 0;
+    let count = 0;
+    for (const piece of pieces(store)) {
+      longest = Math.max(longest, piece.length);
+      count += piece.endsWith('\n') ? 1 : 0;
+    }
+    expect({ count, isShort: longest < 1000 }).toEqual({ count: frames + 1, isShort: true });
+    store.close();
+  },
+);
 
 function* headOf(): Generator<string> {
   const empty = openStore(tempStore());

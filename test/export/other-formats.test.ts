@@ -14,7 +14,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { HEAVY_MODULES, runsHeavy } from '../support/heavy.ts';
 import { recordUrl } from '../support/http-record.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { startEverything } from '../support/servers.ts';
 import { ROOT, record, start, tapedeckInProcess, tempFolder, tempStore } from '../support/tapedeck.ts';
 
@@ -234,27 +234,30 @@ async function curled(db: string): Promise<string> {
   return stdout.toString();
 }
 
-test('the script of curl commands takes the session from the server, and does not wait for open streams', async () => {
-  const url = await startEverything('streamableHttp');
-  const { db, url: recorded, stop } = await recordUrl(url);
-  const client = new Client({ name: 'c', version: '1' }, { capabilities: { sampling: {} } });
-  client.setRequestHandler(CreateMessageRequestSchema, () => ({
-    role: 'assistant',
-    model: 'none',
-    content: { type: 'text', text: 'hi there' },
-  }));
-  const transport = new StreamableHTTPClientTransport(recorded);
-  await client.connect(transport as Transport);
-  await client.callTool({ name: 'trigger-sampling-request', arguments: { prompt: 'x', maxTokens: 5 } });
-  await client.callTool({ name: 'echo', arguments: { message: 'over curl' } });
-  await client.close();
-  await stop();
-  const printed = await curled(db);
-  expect(printed).toContain('Echo: over curl');
-  expect(printed).toContain('sampling/createMessage');
-});
+inFull(
+  'the script of curl commands takes the session from the server, and does not wait for open streams',
+  async () => {
+    const url = await startEverything('streamableHttp');
+    const { db, url: recorded, stop } = await recordUrl(url);
+    const client = new Client({ name: 'c', version: '1' }, { capabilities: { sampling: {} } });
+    client.setRequestHandler(CreateMessageRequestSchema, () => ({
+      role: 'assistant',
+      model: 'none',
+      content: { type: 'text', text: 'hi there' },
+    }));
+    const transport = new StreamableHTTPClientTransport(recorded);
+    await client.connect(transport as Transport);
+    await client.callTool({ name: 'trigger-sampling-request', arguments: { prompt: 'x', maxTokens: 5 } });
+    await client.callTool({ name: 'echo', arguments: { message: 'over curl' } });
+    await client.close();
+    await stop();
+    const printed = await curled(db);
+    expect(printed).toContain('Echo: over curl');
+    expect(printed).toContain('sampling/createMessage');
+  },
+);
 
-test('the script of curl commands posts to where the stream of HTTP+SSE says', async () => {
+inFull('the script of curl commands posts to where the stream of HTTP+SSE says', async () => {
   const url = await startEverything('sse');
   const { db, url: recorded, stop } = await recordUrl(url);
   const client = new Client({ name: 'c', version: '1' });

@@ -3,6 +3,7 @@ import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openForReading, openStore } from '../../src/store/file/open.ts';
+import { inFull } from '../support/scale.ts';
 import {
   listSessions,
   ROOT,
@@ -18,7 +19,7 @@ import { contentOf, exportText, importText } from '../support/text-recording.ts'
 const RECORDINGS = join(ROOT, 'recordings');
 const NAMES = ['everything-http', 'everything-stdio', 'modern-http'];
 
-test('real sessions by stdio and HTTP, of both eras, survive export and import whole', async () => {
+inFull('real sessions by stdio and HTTP, of both eras, survive export and import whole', async () => {
   const db = tempStore();
   const folder = tempFolder();
   const { code, stderr } = await start(

@@ -9,6 +9,7 @@ import {
   requestsOf,
   sessionsOf,
 } from '../support/http-record.ts';
+import { inFull } from '../support/scale.ts';
 import { type DualEra, startDualEra } from '../support/servers.ts';
 import { until } from '../support/tapedeck.ts';
 
@@ -212,7 +213,7 @@ test('a client of the 2026-07-28 era cancels by closing its exchange: the call i
   ]);
 });
 
-test('the same client in the older era: a session, whose end it says', async () => {
+inFull('the same client in the older era: a session, whose end it says', async () => {
   const direct = await converse(server.url, 'legacy');
   const recorded = await converse(recording.url, 'legacy');
   expect(recorded).toEqual(direct);
@@ -273,18 +274,21 @@ test('a client of each era at once: a session each', async () => {
   expect(sessions).toContainEqual({ basis: 'session-header', era: 'legacy', unanswered: 0 });
 });
 
-test('two clients that nothing tells apart, at once: each answer belongs to the request on its own exchange', async () => {
-  await Promise.all([converse(recording.url, 'auto'), converse(recording.url, 'auto')]);
-  await recording.stop();
-  expectWhole(recording);
-  await expectSameReindexed(recording);
-  expect(sessionsOf(recording)).toMatchObject([
-    { basis: 'stateless', era: 'modern', errors: 4, unanswered: 0 },
-  ]);
-  expect(exchangesOf(recording)).toHaveLength(24);
-  expect(
-    recording.rows(`SELECT asked.http FROM message JOIN frame AS said USING (session, seq)
+inFull(
+  'two clients that nothing tells apart, at once: each answer belongs to the request on its own exchange',
+  async () => {
+    await Promise.all([converse(recording.url, 'auto'), converse(recording.url, 'auto')]);
+    await recording.stop();
+    expectWhole(recording);
+    await expectSameReindexed(recording);
+    expect(sessionsOf(recording)).toMatchObject([
+      { basis: 'stateless', era: 'modern', errors: 4, unanswered: 0 },
+    ]);
+    expect(exchangesOf(recording)).toHaveLength(24);
+    expect(
+      recording.rows(`SELECT asked.http FROM message JOIN frame AS said USING (session, seq)
       JOIN frame AS asked ON asked.session = message.session AND asked.seq = message.to_seq
       WHERE relation IN ('reply', 'progress') AND asked.http <> said.http`),
-  ).toEqual([]);
-});
+    ).toEqual([]);
+  },
+);

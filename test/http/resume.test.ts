@@ -12,6 +12,7 @@ import {
   recordUrlInProcess,
   sessionsOf,
 } from '../support/http-record.ts';
+import { inFull } from '../support/scale.ts';
 import { startDualEra } from '../support/servers.ts';
 
 async function connect(url: URL): Promise<Client> {
@@ -34,7 +35,7 @@ function placesOf({ rows }: Recording, tool: string) {
   );
 }
 
-test('an answer that waits for a resumed stream belongs to the call, and is counted once', async () => {
+inFull('an answer that waits for a resumed stream belongs to the call, and is counted once', async () => {
   const { url } = await startDualEra();
   const recording = await recordUrlInProcess(url);
   const seen: unknown[] = [];

@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { type Certificate, makeCertificate } from '../support/certificate.ts';
 import { listenOn, readBody, startServer } from '../support/http.ts';
 import { exchangesOf, expectWhole, query, recordUrl, sessionsOf } from '../support/http-record.ts';
+import { inFull } from '../support/scale.ts';
 import { findFreePort } from '../support/servers.ts';
 import { type Run, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
@@ -192,7 +193,7 @@ async function startTlsLister(certificate: Certificate): Promise<URL> {
   return new URL(`https://localhost:${await listenOn(server)}/mcp`);
 }
 
-test('a server whose certificate nobody vouches for is not reached, unless one insists', async () => {
+inFull('a server whose certificate nobody vouches for is not reached, unless one insists', async () => {
   const certificate = makeCertificate();
   const upstream = await startTlsLister(certificate);
   const refused = await recordUrl(upstream);

@@ -6,6 +6,7 @@ import type { Deck, DeckOptions, DeckTransport } from '../../src/index.ts';
 import { readBody, startServer } from '../support/http.ts';
 import { openDeck } from '../support/kit.ts';
 import { connectByPost, HANDSHAKE, linesOf, toolCall } from '../support/modes.ts';
+import { inFull } from '../support/scale.ts';
 import { tapedeckInProcess, tempFolder, until } from '../support/tapedeck.ts';
 
 type Count = (name?: string) => Promise<unknown>;
@@ -111,7 +112,7 @@ for (const [name, open] of Object.entries(WAYS)) {
   });
 }
 
-test('a client of a deck is named in the lines of its recording from the second one on', async () => {
+inFull('a client of a deck is named in the lines of its recording from the second one on', async () => {
   const file = join(tempFolder(), 'two.ndjson');
   await takeTurns(file, { mode: 'once', upstream: await startCounter() }, WAYS.transports);
   const lines = linesOf(file)

@@ -2,7 +2,7 @@ import { cpSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runsHeavy } from '../support/heavy.ts';
-import { IS_FULL } from '../support/scale.ts';
+import { inFull } from '../support/scale.ts';
 import { installPacked } from '../support/stranger.ts';
 import { ROOT, start } from '../support/tapedeck.ts';
 
@@ -35,13 +35,12 @@ async function npmTest(cwd: string, env: Record<string, string>): Promise<string
 }
 
 for (const [name, passed] of PASSED) {
-  test.runIf(name !== 'jest' || runsHeavy)(
+  (name === 'jest' ? test.runIf(runsHeavy) : inFull)(
     `the example for ${name} passes with the packed package, and ends by itself`,
     async () => {
       const example = copyExample(name);
       expect(await npmTest(example, { CI: 'true' })).toMatch(passed);
 
-      if (!IS_FULL) return;
       // Without its recordings it makes them, and passes with them.
       rmSync(join(example, '__recordings__'), { recursive: true });
       expect(await npmTest(example, { CI: '', TAPEDECK_MODE: '' })).toMatch(passed);

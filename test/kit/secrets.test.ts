@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type DeckOptions, openRecording } from '../../src/index.ts';
 import { connect } from '../support/kit.ts';
 import { say, toolCall } from '../support/modes.ts';
+import { inFull } from '../support/scale.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
 import { fixture, tempFolder } from '../support/tapedeck.ts';
 import { WAYS } from '../support/ways.ts';
@@ -49,27 +50,30 @@ async function echoed(
 const numbered = (number: number) => `[redacted:github-token:${String(number).padStart(12, '0')}]`;
 
 for (const [name, way] of Object.entries(WAYS)) {
-  test(`by ${name}, calls that differ in a secret alone get each its own answer, and an unknown secret none`, async () => {
-    const file = join(tempFolder(), 'a.ndjson');
-    await echoed(file, [RIGHT, WRONG, RIGHT], {}, way);
-    const recorded = readFileSync(file, 'utf8');
-    for (const secret of [RIGHT, WRONG]) expect(recorded).not.toContain(secret);
+  (name === 'the transport' ? test : inFull)(
+    `by ${name}, calls that differ in a secret alone get each its own answer, and an unknown secret none`,
+    async () => {
+      const file = join(tempFolder(), 'a.ndjson');
+      await echoed(file, [RIGHT, WRONG, RIGHT], {}, way);
+      const recorded = readFileSync(file, 'utf8');
+      for (const secret of [RIGHT, WRONG]) expect(recorded).not.toContain(secret);
 
-    const repeat = { repeat: 'last', mode: 'none' } as const;
-    expect(await echoed(file, [RIGHT, WRONG, RIGHT, THIRD, WRONG], repeat, way)).toEqual([
-      numbered(1),
-      numbered(2),
-      numbered(1),
-      null,
-      numbered(2),
-    ]);
-    // What a server gave as a placeholder comes back as one.
-    expect(await echoed(file, [numbered(2), WRONG, RIGHT], repeat, way)).toEqual([
-      numbered(2),
-      numbered(1),
-      numbered(2),
-    ]);
-  });
+      const repeat = { repeat: 'last', mode: 'none' } as const;
+      expect(await echoed(file, [RIGHT, WRONG, RIGHT, THIRD, WRONG], repeat, way)).toEqual([
+        numbered(1),
+        numbered(2),
+        numbered(1),
+        null,
+        numbered(2),
+      ]);
+      // What a server gave as a placeholder comes back as one.
+      expect(await echoed(file, [numbered(2), WRONG, RIGHT], repeat, way)).toEqual([
+        numbered(2),
+        numbered(1),
+        numbered(2),
+      ]);
+    },
+  );
 }
 
 test('the secrets of two clients are told apart by the clients, whoever calls first', async () => {
@@ -127,40 +131,43 @@ test('a recording that is made again of an unchanged server is the same file, by
   }
 });
 
-test('rules and paths of the project and of the options count in every record mode, in decks and on the command line', async () => {
-  const folder = tempFolder();
-  writeFileSync(
-    join(folder, 'tapedeck.config.json'),
-    JSON.stringify({ redact: { rules: ['badge=/BADGE-\\d+/'], paths: ['$..card'] } }),
-  );
-  const texts = ['BADGE-12 and TICKET-34', 'BADGE-13 and TICKET-34'];
-  const tests = join(folder, 'test');
-  mkdirSync(tests);
-  const file = (name: string) => join(tests, `${name}.ndjson`);
-  const redactRule = ['ticket=/TICKET-\\d+/'];
-  for (const [name, way] of Object.entries(WAYS)) {
-    await echoed(file(name), texts.slice(0, 1), { redactRule }, way);
-    await echoed(file(name), texts, { redactRule, mode: 'new_episodes' }, way);
-    expect(await echoed(file(name), texts, { redactRule, mode: 'none' }, way)).not.toContain(null);
-    await echoed(file(`${name} anew`), texts, { redactRule, mode: 'all' }, way);
-  }
-  for (const mode of ['once', 'new_episodes', 'all']) {
-    const call = { ...toolCall(1, 'echo', { text: texts[0], card: '4711-0815' }) };
-    const args = [file(mode), '--mode', mode, '--redact-rule', redactRule[0] ?? '', '--', ...SERVER];
-    // The process has another folder, so it names the file; the kit finds it by itself.
-    expect(
-      (await say(['--config', join(folder, 'tapedeck.config.json'), ...args], [call])).answers,
-    ).toHaveLength(1);
-    expect(readFileSync(file(mode), 'utf8')).toMatch(/\[redacted:path:0{11}\d\]/);
-  }
-  for (const name of [
-    ...Object.keys(WAYS).flatMap((way) => [way, `${way} anew`]),
-    'once',
-    'new_episodes',
-    'all',
-  ])
-    expect(readFileSync(file(name), 'utf8'), name).not.toMatch(/BADGE-1|TICKET-3|4711/);
-});
+inFull(
+  'rules and paths of the project and of the options count in every record mode, in decks and on the command line',
+  async () => {
+    const folder = tempFolder();
+    writeFileSync(
+      join(folder, 'tapedeck.config.json'),
+      JSON.stringify({ redact: { rules: ['badge=/BADGE-\\d+/'], paths: ['$..card'] } }),
+    );
+    const texts = ['BADGE-12 and TICKET-34', 'BADGE-13 and TICKET-34'];
+    const tests = join(folder, 'test');
+    mkdirSync(tests);
+    const file = (name: string) => join(tests, `${name}.ndjson`);
+    const redactRule = ['ticket=/TICKET-\\d+/'];
+    for (const [name, way] of Object.entries(WAYS)) {
+      await echoed(file(name), texts.slice(0, 1), { redactRule }, way);
+      await echoed(file(name), texts, { redactRule, mode: 'new_episodes' }, way);
+      expect(await echoed(file(name), texts, { redactRule, mode: 'none' }, way)).not.toContain(null);
+      await echoed(file(`${name} anew`), texts, { redactRule, mode: 'all' }, way);
+    }
+    for (const mode of ['once', 'new_episodes', 'all']) {
+      const call = { ...toolCall(1, 'echo', { text: texts[0], card: '4711-0815' }) };
+      const args = [file(mode), '--mode', mode, '--redact-rule', redactRule[0] ?? '', '--', ...SERVER];
+      // The process has another folder, so it names the file; the kit finds it by itself.
+      expect(
+        (await say(['--config', join(folder, 'tapedeck.config.json'), ...args], [call])).answers,
+      ).toHaveLength(1);
+      expect(readFileSync(file(mode), 'utf8')).toMatch(/\[redacted:path:0{11}\d\]/);
+    }
+    for (const name of [
+      ...Object.keys(WAYS).flatMap((way) => [way, `${way} anew`]),
+      'once',
+      'new_episodes',
+      'all',
+    ])
+      expect(readFileSync(file(name), 'utf8'), name).not.toMatch(/BADGE-1|TICKET-3|4711/);
+  },
+);
 
 test('a rule that is new leaves what was recorded before it playable, and counts for what is added', async () => {
   const file = join(tempFolder(), 'a.ndjson');

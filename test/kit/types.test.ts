@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { blocksOf } from '../support/documents.ts';
-import { IS_FULL } from '../support/scale.ts';
+import { IS_FULL, inFull } from '../support/scale.ts';
 import { installPacked } from '../support/stranger.ts';
 import { ROOT, start } from '../support/tapedeck.ts';
 
@@ -110,26 +110,26 @@ const PROJECTS: Record<string, { file: string; source: string; options: object }
   },
 };
 
-test.each(Object.keys(PROJECTS))('the published types hold in a project with %s', async (name) => {
+inFull.each(Object.keys(PROJECTS))('the published types hold in a project with %s', async (name) => {
   const { file, source, options } = PROJECTS[name] ?? { file: '', source: '', options: {} };
   const folder = installPacked(['@modelcontextprotocol/sdk', '@modelcontextprotocol/client', '@types/node']);
   expect(await typeCheck(folder, file, source, options)).toBe('');
 });
 
-test('the published types of the fixture hold beside those of vitest', async () => {
+inFull('the published types of the fixture hold beside those of vitest', async () => {
   const folder = installPacked(['vitest', '@types/node']);
   const options = { ...AGAIN, module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] };
   expect(await typeCheck(folder, 'consumer.mts', WITH_VITEST, options)).toBe('');
 });
 
-test('the types need neither those of Node nor of browsers', async () => {
+inFull('the types need neither those of Node nor of browsers', async () => {
   const folder = installPacked([]);
   const source = `import { openRecording } from 'mcp-tapedeck';\nexport const deck = openRecording('a.ndjson');\n`;
   const options = { module: 'nodenext', moduleResolution: 'nodenext', types: [], lib: ['es2022'] };
   expect(await typeCheck(folder, 'consumer.mts', source, options)).toBe('');
 });
 
-test('the kit can be required from CommonJS', async () => {
+inFull('the kit can be required from CommonJS', async () => {
   const folder = installPacked([]);
   const source = "process.stdout.write(typeof require('mcp-tapedeck').openRecording)";
   writeFileSync(join(folder, 'consumer.cjs'), source);

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { recordingPath } from '../../src/index.ts';
 import { EVERYTHING_STDIO } from '../support/kit.ts';
+import { inFull } from '../support/scale.ts';
 import { fixture, ROOT, start, tempFolder } from '../support/tapedeck.ts';
 
 type Report = {
@@ -199,9 +200,11 @@ test('what a failing test recorded is not stored, so a retry and the next run re
   expect(stderr).toContain('"fails" has failed, so what it recorded was not stored');
 });
 
-test('tests that share a recording make it together, in each record mode, and replay it alone', async () => {
-  const upstream = JSON.stringify({ command: process.execPath, args: [fixture('echo.js')] });
-  const source = (mode: string) => `
+inFull(
+  'tests that share a recording make it together, in each record mode, and replay it alone',
+  async () => {
+    const upstream = JSON.stringify({ command: process.execPath, args: [fixture('echo.js')] });
+    const source = (mode: string) => `
     const say = async (deck, text) => {
       const client = new Client({ name: 'inner', version: '1.0.0' });
       await client.connect(deck.transport());
@@ -218,16 +221,17 @@ test('tests that share a recording make it together, in each record mode, and re
         test('${mode} replays ' + word, async ({ deck }) => { expect(await say(deck, word)).toBe(word); });
     });
   `;
-  const { results, files } = await run({ 'a.test.js': source('once'), 'b.test.js': source('all') }, [
-    ['a.test.js', 'other'],
-    ['a.test.js', 'shared all'],
-  ]);
-  const failed = Object.entries(results).filter(([, result]) => result !== 'passed');
-  expect(failed.map(([name]) => name).toSorted()).toEqual(['all fails', 'once fails']);
-  for (const mode of ['once', 'all']) {
-    const recorded = files[`shared-${mode}.ndjson`];
-    for (const word of ['one', 'two', 'three']) expect(recorded).toContain(`"text":"${word}"`);
-    expect(recorded).not.toContain('half');
-    expect(recorded).not.toContain('Hello, tape.');
-  }
-});
+    const { results, files } = await run({ 'a.test.js': source('once'), 'b.test.js': source('all') }, [
+      ['a.test.js', 'other'],
+      ['a.test.js', 'shared all'],
+    ]);
+    const failed = Object.entries(results).filter(([, result]) => result !== 'passed');
+    expect(failed.map(([name]) => name).toSorted()).toEqual(['all fails', 'once fails']);
+    for (const mode of ['once', 'all']) {
+      const recorded = files[`shared-${mode}.ndjson`];
+      for (const word of ['one', 'two', 'three']) expect(recorded).toContain(`"text":"${word}"`);
+      expect(recorded).not.toContain('half');
+      expect(recorded).not.toContain('Hello, tape.');
+    }
+  },
+);

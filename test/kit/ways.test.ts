@@ -15,6 +15,7 @@ import {
   MODERN_HTTP,
   openDeck,
 } from '../support/kit.ts';
+import { inFull } from '../support/scale.ts';
 import { tempFolder } from '../support/tapedeck.ts';
 
 const WAYS: Record<string, (deck: Deck) => Promise<Transport>> = {
@@ -170,7 +171,7 @@ test('the second generation of the SDK takes the transport, in the era that was 
   }
 });
 
-test('many clients of one deck, and many decks, do not see each other', async () => {
+inFull('many clients of one deck, and many decks, do not see each other', async () => {
   const decks = await Promise.all(Array.from({ length: 20 }, () => openDeck(EVERYTHING_STDIO)));
   await Promise.all(
     decks.map(async (deck, i) => {

@@ -5,7 +5,7 @@ import { createSseStreams } from '../../src/replay/serve/stream.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
 import { recordUrlInProcess } from '../support/http-record.ts';
 import { modernMeta, parseOne } from '../support/messages.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { type Answer, send } from '../support/send.ts';
 import { startEverything } from '../support/servers.ts';
 import { tapedeck, tempFolder, tempStore, until } from '../support/tapedeck.ts';
@@ -87,7 +87,7 @@ test('a client that cannot be asked is not asked what no call depends on', async
   expect(await heard({})).toEqual([note]);
 });
 
-test('a call with very many steps is played to its end', async () => {
+inFull('a call with very many steps is played to its end', async () => {
   const db = tempStore();
   const steps = scale(20_000);
   const progress =

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { listenOn } from '../support/http.ts';
 import { connectByPost, HANDSHAKE, listen, recordOnce, say, toolCall } from '../support/modes.ts';
+import { inFull } from '../support/scale.ts';
 import { fixture, isRunning, until } from '../support/tapedeck.ts';
 
 const NODE = process.execPath;
@@ -172,7 +173,7 @@ test('a call that its client takes back is withheld, and taken back from the ser
   expect(code).toBe(0);
 });
 
-test('a server that does not end by itself does not stay behind a replay that is stopped', async () => {
+inFull('a server that does not end by itself does not stay behind a replay that is stopped', async () => {
   const file = await recordFine();
   const { run, url } = await listen([file, '--mode', 'new_episodes', ...DIES, 'stubborn']);
   const post = await connectByPost(url);

@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { query } from '../support/http-record.ts';
 import { connectByPost, HANDSHAKE, linesOf, listen, recordOnce, say, toolCall } from '../support/modes.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -155,7 +155,7 @@ test('new calls that are asked at once keep their answers apart', async () => {
   expect(namesIn(linesOf(file))).toEqual(['fine', ...names]);
 });
 
-test('kill -9 while a file is rewritten leaves the old one whole', async () => {
+inFull('kill -9 while a file is rewritten leaves the old one whole', async () => {
   const file = join(tempFolder(), 'large.ndjson');
   await say([file, '--mode', 'once', ...COUNTER], [{ id: 1, method: 'a' }]);
   const [, asked = '', answer = ''] = linesOf(file);

@@ -10,6 +10,7 @@ import { recordUrlInProcess } from '../support/http-record.ts';
 import { talkToDualEra, talkToEverything } from '../support/official-clients.ts';
 import { storeOnce } from '../support/once.ts';
 import { exchangesOf, talkOf } from '../support/same-recording.ts';
+import { inFull, sample } from '../support/scale.ts';
 import { EVERYTHING, startDualEraServer, startEverything } from '../support/servers.ts';
 import { BIN, listSessions, tempStore } from '../support/tapedeck.ts';
 
@@ -63,37 +64,45 @@ async function recordedStdio(command: readonly string[], db = tempStore()): Prom
 const replayOf = (db: string) => [process.execPath, BIN, 'replay', 'latest', '--db', db];
 
 describe('the recording of a replay is the recording, exchange by exchange', () => {
-  test.each([
-    ['server-everything by Streamable HTTP', 'Streamable HTTP', everythingHttp],
-    ['server-everything by HTTP+SSE', 'HTTP+SSE', everythingSse],
-  ] as const)('%s', async (_name, transport, talk) => {
+  test.each(
+    sample([
+      ['server-everything by Streamable HTTP', 'Streamable HTTP', everythingHttp],
+      ['server-everything by HTTP+SSE', 'HTTP+SSE', everythingSse],
+    ] as const),
+  )('%s', async (_name, transport, talk) => {
     const db = await RECORDINGS[transport]();
     const again = await recordedAgain(db, talk);
     expect(await exchangesOf(again)).toEqual(await exchangesOf(db));
     expect(talkOf(again)).toEqual(talkOf(db));
   });
 
-  test.each(['legacy', 'auto'] as const)('the server of both eras, to a client in mode %s', async (mode) => {
-    const db = await DUAL_ERA[mode]();
-    const again = await recordedAgain(db, dualEra(mode));
-    expect(await exchangesOf(again)).toEqual(await exchangesOf(db));
-    expect(talkOf(again)).toEqual(talkOf(db));
-  });
+  inFull.each(['legacy', 'auto'] as const)(
+    'the server of both eras, to a client in mode %s',
+    async (mode) => {
+      const db = await DUAL_ERA[mode]();
+      const again = await recordedAgain(db, dualEra(mode));
+      expect(await exchangesOf(again)).toEqual(await exchangesOf(db));
+      expect(talkOf(again)).toEqual(talkOf(db));
+    },
+  );
 });
 
 describe('the recording of a replay is the recording, call by call', () => {
-  test.each(Object.keys(RECORDINGS) as (keyof typeof RECORDINGS)[])('%s, over stdio', async (transport) => {
-    const db = await RECORDINGS[transport]();
-    const again = await recordedStdio(replayOf(db));
-    expect(talkOf(again)).toEqual(talkOf(db));
-  });
+  test.each(sample(Object.keys(RECORDINGS) as (keyof typeof RECORDINGS)[]))(
+    '%s, over stdio',
+    async (transport) => {
+      const db = await RECORDINGS[transport]();
+      const again = await recordedStdio(replayOf(db));
+      expect(talkOf(again)).toEqual(talkOf(db));
+    },
+  );
 
   test('stdio, over Streamable HTTP', async () => {
     const db = await RECORDINGS.stdio();
     expect(talkOf(await recordedAgain(db, everythingHttp))).toEqual(talkOf(db));
   });
 
-  test('the 2026-07-28 era by HTTP, over stdio, and over HTTP again', async () => {
+  inFull('the 2026-07-28 era by HTTP, over stdio, and over HTTP again', async () => {
     const db = await DUAL_ERA.auto();
     const again = tempStore();
     const args = [BIN, 'record', '--db', again, '--', ...replayOf(db)];

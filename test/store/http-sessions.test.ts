@@ -15,6 +15,7 @@ import {
   startRecording,
 } from '../support/http-store.ts';
 import { modernMeta } from '../support/messages.ts';
+import { inFull } from '../support/scale.ts';
 import { latestSession, record, showFrames, tempStore } from '../support/tapedeck.ts';
 
 const MINUTE = 60_000_000;
@@ -193,7 +194,7 @@ test('reindex gives the index that was made live, cancellations and refusals inc
   expect(index()).toEqual(live);
 });
 
-test('more sessions than have room for what their index needs are indexed all the same', async () => {
+inFull('more sessions than have room for what their index needs are indexed all the same', async () => {
   const recording = startRecording();
   const count = 1100;
   for (const round of [0, 1]) {

@@ -5,6 +5,7 @@ import { NO_NOTICES, openIndexed } from '../../src/store/keep/catch-up.ts';
 import { eachFrame } from '../../src/store/read/frames.ts';
 import { findSession } from '../../src/store/read/sessions.ts';
 import { reindexSession } from '../../src/store/write/index.ts';
+import { inFull } from '../support/scale.ts';
 import {
   latestSession,
   record,
@@ -137,7 +138,7 @@ test('an index that a recorder left behind is completed when the store is read',
   again.close();
 });
 
-test('reindex leaves the session alone that is being recorded', async () => {
+inFull('reindex leaves the session alone that is being recorded', async () => {
   const db = tempStore();
   await recordAskingServer(db);
   const { child, stdout, ended } = record(db, ['cat.js']);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openForReading, openStore } from '../../../src/store/file/open.ts';
 import { countInFiles, plantSessions, wordOf } from '../../support/planted.ts';
-import { scale } from '../../support/scale.ts';
+import { inFull, scale } from '../../support/scale.ts';
 import { indexHolds } from '../../support/secrets.ts';
 import {
   BIN,
@@ -202,34 +202,38 @@ test('an imported session counts as new, however old its recording is', async ()
   expect(await listSessions(db)).toMatchObject([{ name: 'imported', frames: 2 }]);
 });
 
-test('killed with -9 in the midst it leaves a sound store, and the next one finishes', async () => {
-  const kills = scale(5, 2);
-  for (let i = 0; i < kills; i += 1) {
-    const db = plant(8, 500);
-    const { child, ended } = tapedeck(['prune', '--max-sessions', '1', '--db', db]);
-    await until('it has begun', () => Number(count(db, 'SELECT count(*) FROM removal')) > 0);
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
-    child.kill('SIGKILL');
-    await ended;
-    expect(count(db, 'PRAGMA integrity_check')).toBe('ok');
-    expect(await idsOf(db)).toEqual([wordOf(7)]);
-    // What is recorded meanwhile does not become part of what is on its way out.
-    const run = record(db, ['cat.js']);
-    run.child.stdin.end(LINE);
-    await run.ended;
-    const { code } = await tapedeckInProcess(['prune', '--max-sessions', '2', '--db', db]);
-    expect(code).toBe(0);
-    expect(await showFrames(db)).toHaveLength(2);
-    expect(
-      countInFiles(
-        db,
-        Array.from({ length: 7 }, (_, n) => wordOf(n)),
-      ),
-    ).toBe(0);
-  }
-}, 60_000);
+inFull(
+  'killed with -9 in the midst it leaves a sound store, and the next one finishes',
+  async () => {
+    const kills = scale(5, 2);
+    for (let i = 0; i < kills; i += 1) {
+      const db = plant(8, 500);
+      const { child, ended } = tapedeck(['prune', '--max-sessions', '1', '--db', db]);
+      await until('it has begun', () => Number(count(db, 'SELECT count(*) FROM removal')) > 0);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
+      child.kill('SIGKILL');
+      await ended;
+      expect(count(db, 'PRAGMA integrity_check')).toBe('ok');
+      expect(await idsOf(db)).toEqual([wordOf(7)]);
+      // What is recorded meanwhile does not become part of what is on its way out.
+      const run = record(db, ['cat.js']);
+      run.child.stdin.end(LINE);
+      await run.ended;
+      const { code } = await tapedeckInProcess(['prune', '--max-sessions', '2', '--db', db]);
+      expect(code).toBe(0);
+      expect(await showFrames(db)).toHaveLength(2);
+      expect(
+        countInFiles(
+          db,
+          Array.from({ length: 7 }, (_, n) => wordOf(n)),
+        ),
+      ).toBe(0);
+    }
+  },
+  60_000,
+);
 
-test('several that prune at once delete no more than one would, and recorders lose nothing', async () => {
+inFull('several that prune at once delete no more than one would, and recorders lose nothing', async () => {
   const db = plant(12, 150);
   const lines = `${'x'.repeat(500)}\n`.repeat(4000);
   const recorders = [record(db, ['cat.js'], ['--name', 'a']), record(db, ['cat.js'], ['--name', 'b'])];

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { blocksOf } from '../../support/documents.ts';
 import { startServer } from '../../support/http.ts';
 import { recordUrl } from '../../support/http-record.ts';
+import { inFull } from '../../support/scale.ts';
 import { FAKE_KEY, FAKE_SECRETS } from '../../support/secrets.ts';
 import { send } from '../../support/send.ts';
 import { BIN, ROOT, record, tapedeckInProcess, tempFolder, tempStore } from '../../support/tapedeck.ts';
@@ -111,37 +112,40 @@ test('a file that is not there is refused', async () => {
   ]);
 });
 
-test('the pre-commit hook of the docs refuses a commit with a secret, and lets one without pass', async () => {
-  const hook = blocksOf('docs/secrets.md').find(({ text }) => text.startsWith('#!/bin/sh'))?.text ?? '';
-  expect(hook).toContain('tapedeck scan');
-  const folder = tempFolder();
-  const bin = join(folder, 'bin');
-  mkdirSync(bin);
-  writeFileSync(join(bin, 'tapedeck'), `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`);
-  chmodSync(join(bin, 'tapedeck'), 0o755);
-  const repository = join(folder, 'repository');
-  mkdirSync(repository);
-  const env = {
-    ...process.env,
-    PATH: `${bin}:${process.env['PATH']}`,
-    GIT_CONFIG_GLOBAL: '/dev/null',
-    GIT_CONFIG_NOSYSTEM: '1',
-  };
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: repository, env, stdio: 'pipe' });
-  git('init', '-q');
-  git('config', 'user.email', 'someone@example.com');
-  git('config', 'user.name', 'Someone');
-  writeFileSync(join(repository, '.git/hooks/pre-commit'), hook, { mode: 0o755 });
-  for (const [options, passes] of [
-    [['--no-redact'], false],
-    [[], true],
-  ] as const) {
-    const db = await recordLines(call({ text: TOKEN }), options);
-    const file = join(repository, 'a recording.ndjson');
-    await tapedeckInProcess(['export', '--db', db, '--output', file]);
-    git('add', '.');
-    if (passes) git('commit', '-q', '-m', 'A recording');
-    else expect(() => git('commit', '-q', '-m', 'A recording')).toThrow(/github-token|Command failed/);
-  }
-  expect(git('log', '--oneline').toString().trim().split('\n')).toHaveLength(1);
-});
+inFull(
+  'the pre-commit hook of the docs refuses a commit with a secret, and lets one without pass',
+  async () => {
+    const hook = blocksOf('docs/secrets.md').find(({ text }) => text.startsWith('#!/bin/sh'))?.text ?? '';
+    expect(hook).toContain('tapedeck scan');
+    const folder = tempFolder();
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    writeFileSync(join(bin, 'tapedeck'), `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`);
+    chmodSync(join(bin, 'tapedeck'), 0o755);
+    const repository = join(folder, 'repository');
+    mkdirSync(repository);
+    const env = {
+      ...process.env,
+      PATH: `${bin}:${process.env['PATH']}`,
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_CONFIG_NOSYSTEM: '1',
+    };
+    const git = (...args: string[]) => execFileSync('git', args, { cwd: repository, env, stdio: 'pipe' });
+    git('init', '-q');
+    git('config', 'user.email', 'someone@example.com');
+    git('config', 'user.name', 'Someone');
+    writeFileSync(join(repository, '.git/hooks/pre-commit'), hook, { mode: 0o755 });
+    for (const [options, passes] of [
+      [['--no-redact'], false],
+      [[], true],
+    ] as const) {
+      const db = await recordLines(call({ text: TOKEN }), options);
+      const file = join(repository, 'a recording.ndjson');
+      await tapedeckInProcess(['export', '--db', db, '--output', file]);
+      git('add', '.');
+      if (passes) git('commit', '-q', '-m', 'A recording');
+      else expect(() => git('commit', '-q', '-m', 'A recording')).toThrow(/github-token|Command failed/);
+    }
+    expect(git('log', '--oneline').toString().trim().split('\n')).toHaveLength(1);
+  },
+);

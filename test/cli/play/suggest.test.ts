@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { inFull } from '../../support/scale.ts';
 import { record, tapedeck, tapedeckInProcess, tempStore } from '../../support/tapedeck.ts';
 
 type Call = { tool: string; args: object };
@@ -57,40 +58,46 @@ test('what differs between two recordings of one scenario is printed as options,
   expect(ended.stdout.toString().split('\n')).toHaveLength(5);
 });
 
-test('as JSON each suggestion says how often it differs, and what is ignored already is not suggested', async () => {
-  const db = await recordTwice();
-  const { stdout } = await tapedeckInProcess([
-    ...['replay', 'monday', '--db', db, '--suggest-ignore', 'tuesday', '--json'],
-    ...['--ignore-tool', 'order:$.items'],
-  ]);
-  expect(
-    stdout
-      .toString()
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line)),
-  ).toEqual([
-    {
-      option: SUGGESTED[0],
-      method: 'tools/call',
-      target: 'search',
-      differing: 2,
-      pairs: 2,
-      first: '1770000000',
-      second: '1770086400',
-    },
-  ]);
-});
+inFull(
+  'as JSON each suggestion says how often it differs, and what is ignored already is not suggested',
+  async () => {
+    const db = await recordTwice();
+    const { stdout } = await tapedeckInProcess([
+      ...['replay', 'monday', '--db', db, '--suggest-ignore', 'tuesday', '--json'],
+      ...['--ignore-tool', 'order:$.items'],
+    ]);
+    expect(
+      stdout
+        .toString()
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      {
+        option: SUGGESTED[0],
+        method: 'tools/call',
+        target: 'search',
+        differing: 2,
+        pairs: 2,
+        first: '1770000000',
+        second: '1770086400',
+      },
+    ]);
+  },
+);
 
-test('calls that the other recording has not are counted, and equal recordings suggest nothing', async () => {
-  const db = tempStore();
-  const calls = scenario(1);
-  await recordRun(db, 'long', calls);
-  await recordRun(db, 'short', calls.slice(0, 3));
-  const { code, stdout, stderr } = await tapedeckInProcess([
-    ...['replay', 'long', '--db', db, '--suggest-ignore', 'short'],
-  ]);
-  expect({ code, stdout: stdout.toString() }).toEqual({ code: 0, stdout: '' });
-  expect(stderr).toContain('nothing to ignore');
-  expect(stderr).toContain('without a counterpart that is like them: 1 of the one, 0 of the other');
-});
+inFull(
+  'calls that the other recording has not are counted, and equal recordings suggest nothing',
+  async () => {
+    const db = tempStore();
+    const calls = scenario(1);
+    await recordRun(db, 'long', calls);
+    await recordRun(db, 'short', calls.slice(0, 3));
+    const { code, stdout, stderr } = await tapedeckInProcess([
+      ...['replay', 'long', '--db', db, '--suggest-ignore', 'short'],
+    ]);
+    expect({ code, stdout: stdout.toString() }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toContain('nothing to ignore');
+    expect(stderr).toContain('without a counterpart that is like them: 1 of the one, 0 of the other');
+  },
+);

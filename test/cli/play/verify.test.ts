@@ -10,6 +10,7 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { expect, test } from 'vitest';
 import { startServer } from '../../support/http.ts';
 import { recordUrl } from '../../support/http-record.ts';
+import { inFull, sample } from '../../support/scale.ts';
 import { EVERYTHING, startDualEraServer, startEverything } from '../../support/servers.ts';
 import {
   fixture,
@@ -164,7 +165,7 @@ test('cursors of this run take the place of the recorded ones', async () => {
   expect((await verify(...old(db), ...server('1'))).code).toBe(0);
 });
 
-test('what differs in every run does not count, nor what is ignored', async () => {
+inFull('what differs in every run does not count, nor what is ignored', async () => {
   const db = await recordOld(call(1, 'clock'));
   const { items } = await verifyJson(...old(db), '--json', ...server('1'));
   expect(items[1].differences.map(({ pointer }: { pointer: string }) => pointer)).toEqual([
@@ -236,7 +237,7 @@ test('a server of the older HTTP+SSE is talked to in its own way, whatever the r
   expect(code).toBe(0);
 });
 
-test('a recording of HTTP+SSE is verified over HTTP+SSE, Streamable HTTP and stdio', async () => {
+inFull('a recording of HTTP+SSE is verified over HTTP+SSE, Streamable HTTP and stdio', async () => {
   const db = tempStore();
   const url = await startEverything('sse');
   const recorder = await recordUrl(url, { db });
@@ -268,7 +269,7 @@ test('what is no MCP server is refused with the reason', async () => {
   expect(code).toBe(2);
 });
 
-test('a server that refuses the handshake, and has no HTTP+SSE either, drifts by its refusal', async () => {
+inFull('a server that refuses the handshake, and has no HTTP+SSE either, drifts by its refusal', async () => {
   const { url } = await startServer((request, response) => {
     if (request.method === 'GET') {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: {}\n\n');
@@ -312,7 +313,7 @@ test('what the server says by itself is compared: progress call by call, all els
   expect(named('talk')).toMatchObject({ type: 'exchange' });
 });
 
-test('where calls are left out, what they would have made the server say is not missed', async () => {
+inFull('where calls are left out, what they would have made the server say is not missed', async () => {
   const db = await recordOld(talk, call(2, 'delete'));
   const { code, lines } = await verify(...old(db), '--skip', 'talk', ...server('1'));
   expect(lines.at(-2)).toBe(
@@ -322,7 +323,7 @@ test('where calls are left out, what they would have made the server say is not 
   expect(code).toBe(0);
 });
 
-test('arguments that --ignore-tool names do not count where tools are compared', async () => {
+inFull('arguments that --ignore-tool names do not count where tools are compared', async () => {
   const db = await recordOld({ id: 1, method: 'tools/list' });
   const changed = async (...paths: string[]) => {
     const options = paths.flatMap((path) => ['--ignore-tool', path]);
@@ -361,14 +362,17 @@ test('JUnit and Markdown reports have every exchange', async () => {
   );
 });
 
-test('no server is left behind when verification is stopped, not even one that ignores the end of its input', async () => {
-  const deaf = 'console.error(process.pid); process.stdin.resume(); setInterval(() => {}, 60_000);';
-  const run = tapedeck(['verify', STDIO, '--', NODE, '-e', deaf]);
-  await until('the server runs', () => run.stderr().includes('\n'));
-  run.child.kill('SIGTERM');
-  expect((await run.ended).code).toBe(2);
-  expect(isRunning(Number.parseInt(run.stderr(), 10))).toBe(false);
-});
+inFull(
+  'no server is left behind when verification is stopped, not even one that ignores the end of its input',
+  async () => {
+    const deaf = 'console.error(process.pid); process.stdin.resume(); setInterval(() => {}, 60_000);';
+    const run = tapedeck(['verify', STDIO, '--', NODE, '-e', deaf]);
+    await until('the server runs', () => run.stderr().includes('\n'));
+    run.child.kill('SIGTERM');
+    expect((await run.ended).code).toBe(2);
+    expect(isRunning(Number.parseInt(run.stderr(), 10))).toBe(false);
+  },
+);
 
 /** Records a conversation with `offers.js`. A request may follow from the answers before it. */
 async function recordOffers(
@@ -418,7 +422,7 @@ test('what servers list is compared by name, in any order and in any pages', asy
     [inTwo, { size: 1 }],
     [inTwo, { size: 2, isCircular: true }],
   ];
-  for (const [recording, live] of pairs) await expectNoDrift(recording, live);
+  for (const [recording, live] of sample(pairs)) await expectNoDrift(recording, live);
 
   const changed = await verify(...inOne, ...offers({ size: 1, prompts: ['p3', 'p4', 'p1'] }));
   expect(changed.lines.slice(1)).toEqual([
@@ -452,7 +456,7 @@ test('tasks of the very server are equal, however long they take now, and whatev
     [slow, {}],
     [slow, { ms: 30, own: 2 }],
   ];
-  for (const [recording, live] of pairs) await expectNoDrift(recording, live);
+  for (const [recording, live] of sample(pairs)) await expectNoDrift(recording, live);
   const limit = ['--timeout', '3', '--skip', 'tasks/result'];
   const { lines } = await verify(...quick, ...limit, ...offers({ ms: 100_000 }));
   expect(lines.filter((line) => line.startsWith('DRIFT'))).toEqual([

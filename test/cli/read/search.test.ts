@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { widthOf } from '../../../src/inspect/view/text.ts';
+import { inFull } from '../../support/scale.ts';
 import {
   BIN,
   showFrames,
@@ -148,7 +149,7 @@ test('a text of ten megabytes is found and shown in no time', async () => {
   expect(stdout.toString()).toMatch(/lorem ipsum NEEDLEdolor /);
 });
 
-test('two searches at once, both the first, find the same', async () => {
+inFull('two searches at once, both the first, find the same', async () => {
   const db = await storeOf(
     'one',
     Array.from({ length: 2000 }, (_, i) => call(i, `needle ${i}`)),

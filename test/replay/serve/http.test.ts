@@ -10,6 +10,7 @@ import { expect, test } from 'vitest';
 import { startHttpMock } from '../../support/http-mock.ts';
 import { recordUrlInProcess } from '../../support/http-record.ts';
 import { type Seen, talkToDualEra, talkToEverything } from '../../support/official-clients.ts';
+import { inFull } from '../../support/scale.ts';
 import { EVERYTHING, startDualEraServer, startEverything } from '../../support/servers.ts';
 import { BIN, tempStore } from '../../support/tapedeck.ts';
 
@@ -59,19 +60,22 @@ test('a recorded stdio session is replayed over Streamable HTTP', async () => {
 });
 
 for (const mode of ['legacy', 'auto'] as const) {
-  test(`a session of the second client generation is replayed to it, mode ${mode}`, async () => {
-    const db = tempStore();
-    const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
-    const recorded = await talkToDualEra(new SecondTransport(recorder.url), mode);
-    await recorder.stop();
-    expect(JSON.stringify(recorded)).toContain('LLM response: Forty-two.');
+  (mode === 'auto' ? test : inFull)(
+    `a session of the second client generation is replayed to it, mode ${mode}`,
+    async () => {
+      const db = tempStore();
+      const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
+      const recorded = await talkToDualEra(new SecondTransport(recorder.url), mode);
+      await recorder.stop();
+      expect(JSON.stringify(recorded)).toContain('LLM response: Forty-two.');
 
-    const { url, misses, recording } = await startHttpMock(db);
-    expect(recording.session.era).toBe(mode === 'auto' ? 'modern' : 'legacy');
-    expect(await talkToDualEra(new SecondTransport(url), mode)).toEqual(recorded);
-    expect(await talkToDualEra(new SecondTransport(url), mode)).toEqual(recorded);
-    expect(misses).toEqual([]);
-  });
+      const { url, misses, recording } = await startHttpMock(db);
+      expect(recording.session.era).toBe(mode === 'auto' ? 'modern' : 'legacy');
+      expect(await talkToDualEra(new SecondTransport(url), mode)).toEqual(recorded);
+      expect(await talkToDualEra(new SecondTransport(url), mode)).toEqual(recorded);
+      expect(misses).toEqual([]);
+    },
+  );
 }
 
 test('a client that probes for the newer era falls back where the recording is of the older one', async () => {

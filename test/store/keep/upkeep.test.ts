@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openStore } from '../../../src/store/file/open.ts';
 import { countInFiles, plantSessions, wordOf } from '../../support/planted.ts';
-import { scale } from '../../support/scale.ts';
+import { inFull, scale } from '../../support/scale.ts';
 import {
   listSessions,
   type Run,
@@ -51,17 +51,21 @@ test('a store within 5 MB that gets 20 MB stays within 7.5 MB, and its newest se
   expect(statSync(db).size).toBeLessThanOrEqual(5 * MB);
 }, 120_000);
 
-test('several recorders keep one store within its limit together', async () => {
-  const db = tempStore();
-  const largest = watchSize(db);
-  const options = ['--max-size', '24mb'];
-  const lanes = [0, 1, 2].map(async () => {
-    for (let i = 0; i < 12; i += 1) await expectWhole(record(db, ['flood.js', '1'], options), 1);
-  });
-  await Promise.all(lanes);
-  expect(largest()).toBeLessThan(36 * MB);
-  for (const { frames, dropped } of await listSessions(db)) expect([frames, dropped]).toEqual([1024, 0]);
-}, 120_000);
+inFull(
+  'several recorders keep one store within its limit together',
+  async () => {
+    const db = tempStore();
+    const largest = watchSize(db);
+    const options = ['--max-size', '24mb'];
+    const lanes = [0, 1, 2].map(async () => {
+      for (let i = 0; i < 12; i += 1) await expectWhole(record(db, ['flood.js', '1'], options), 1);
+    });
+    await Promise.all(lanes);
+    expect(largest()).toBeLessThan(36 * MB);
+    for (const { frames, dropped } of await listSessions(db)) expect([frames, dropped]).toEqual([1024, 0]);
+  },
+  120_000,
+);
 
 test('one open session that is larger than the limit goes on whole, and that is said once', async () => {
   const db = tempStore();
@@ -117,27 +121,30 @@ test('a session larger than the limit stays when it has ended, until the next re
   expect(await listSessions(db)).toMatchObject([{ name: 'next', frames: 2 }]);
 });
 
-test('a recorder that is killed while it deletes leaves a sound store, and the next one goes on', async () => {
-  const db = tempStore();
-  const store = openStore(db);
-  plantSessions(
-    store,
-    Array.from({ length: 8 }, (_, i) => 1e15 + i),
-    500,
-  );
-  const removals = () => Number(store.prepare('SELECT count(*) FROM removal').pluck().get());
-  const options = ['--max-sessions', '1'];
-  const killed = record(db, ['numbered.js'], options);
-  await until('it has begun', () => removals() > 0);
-  killed.child.kill('SIGKILL');
-  await killed.ended;
-  expect(removals()).toBeGreaterThan(0);
-  expect(store.pragma('integrity_check', { simple: true })).toBe('ok');
-  const run = record(db, ['cat.js'], [...options, '--name', 'next']);
-  run.child.stdin.write(LINE);
-  await until('all is gone', () => removals() === 0);
-  run.child.stdin.end();
-  expect(await run.ended).toMatchObject({ code: 0, stderr: '' });
-  expect(store.prepare('SELECT count(DISTINCT session) FROM frame').pluck().get()).toBe(1);
-  store.close();
-});
+inFull(
+  'a recorder that is killed while it deletes leaves a sound store, and the next one goes on',
+  async () => {
+    const db = tempStore();
+    const store = openStore(db);
+    plantSessions(
+      store,
+      Array.from({ length: 8 }, (_, i) => 1e15 + i),
+      500,
+    );
+    const removals = () => Number(store.prepare('SELECT count(*) FROM removal').pluck().get());
+    const options = ['--max-sessions', '1'];
+    const killed = record(db, ['numbered.js'], options);
+    await until('it has begun', () => removals() > 0);
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    expect(removals()).toBeGreaterThan(0);
+    expect(store.pragma('integrity_check', { simple: true })).toBe('ok');
+    const run = record(db, ['cat.js'], [...options, '--name', 'next']);
+    run.child.stdin.write(LINE);
+    await until('all is gone', () => removals() === 0);
+    run.child.stdin.end();
+    expect(await run.ended).toMatchObject({ code: 0, stderr: '' });
+    expect(store.prepare('SELECT count(DISTINCT session) FROM frame').pluck().get()).toBe(1);
+    store.close();
+  },
+);

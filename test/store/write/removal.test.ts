@@ -3,6 +3,7 @@ import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { createRemoval, hasRemovals, hideSessions, removeSession } from '../../../src/store/write/removal.ts';
 import { insertSession } from '../../../src/store/write/rows.ts';
 import { plantSessions } from '../../support/planted.ts';
+import { inFull } from '../../support/scale.ts';
 import { tempStore } from '../../support/tapedeck.ts';
 
 /** Rows of a session, by table: all that have a column for it. */
@@ -50,7 +51,7 @@ test('a hidden session is found by no reader, and a new one does not get its num
   store.close();
 });
 
-test('a session goes in many short transactions, and another connection may write between them', () => {
+inFull('a session goes in many short transactions, and another connection may write between them', () => {
   const db = tempStore();
   const store = openStore(db);
   const [first = 0] = plantSessions(store, [1e15], 3000);
