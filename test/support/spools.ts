@@ -1,9 +1,13 @@
 /** Spools as recorders by stdio leave them, made without a recorder. */
+import { copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import type { RedactionProfile } from '../../src/protocol/redact/profile.ts';
 import { openSpool, type Store } from '../../src/store/file/open.ts';
 import { spoolPath } from '../../src/store/file/spool.ts';
 import { createIntake, type Intake } from '../../src/store/record/intake.ts';
 import { STOPPED } from './http-store.ts';
+import { tempFolder } from './tapedeck.ts';
 
 /** As the writer's thread has it, of a server that was never started. */
 export function stdioIntake(redaction: RedactionProfile | null, name = 'it'): Intake {
@@ -36,4 +40,20 @@ export function spoolSession(db: string, name: string, lines: readonly string[])
   saveIntake(intake);
   intake.end(STOPPED);
   return spool;
+}
+
+/** Whether so many frames are in a spool that its recorder has to itself: of a copy. */
+export function hasFrames(spool: string, count: number): boolean {
+  const copy = join(tempFolder(), 'copy.db');
+  try {
+    for (const end of ['', '-wal']) copyFileSync(spool + end, copy + end);
+    const store = new Database(copy);
+    const stored = store.prepare<[], number>('SELECT count(*) FROM frame').pluck().get();
+    store.close();
+    return stored === count;
+  } catch {
+    return false;
+  } finally {
+    for (const end of ['', '-wal', '-shm']) rmSync(copy + end, { force: true });
+  }
 }

@@ -1,10 +1,11 @@
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openStore } from '../../../src/store/file/open.ts';
 import { spoolsOf } from '../../../src/store/file/spool.ts';
 import { sample, scale } from '../../support/scale.ts';
+import { hasFrames } from '../../support/spools.ts';
 import {
   BIN,
   fixture,
@@ -180,20 +181,6 @@ test('what was forwarded while there was no store to open is there after kill -9
   await lock.ended;
   expect(await latestSession(db)).toMatchObject({ frames: 20, endReason: 'cut-off' });
 });
-
-/** Copies the spool: its recorder has it to itself. */
-function hasFrames(spool: string, count: number): boolean {
-  const copy = join(tempFolder(), 'copy.db');
-  try {
-    for (const end of ['', '-wal']) copyFileSync(spool + end, copy + end);
-    const store = new Database(copy);
-    const stored = store.prepare<[], number>('SELECT count(*) FROM frame').pluck().get();
-    store.close();
-    return stored === count;
-  } catch {
-    return false;
-  }
-}
 
 /** Runs a shell script in a namespace where `$FULL` is a file system of two megabytes. */
 function onSmallDisk(script: string): Run {
