@@ -74,7 +74,7 @@ test('--strict waits for the store instead of dropping', async () => {
   expect(query(db, 'SELECT count(*) AS n FROM frame WHERE flags IS NULL')).toEqual([{ n: 2 * count }]);
 });
 
-test('a store that is removed harms no traffic and is said once', async () => {
+test('of a store that is removed, which is said once, what passes after it is kept', async () => {
   const db = tempStore();
   const run = await recordUrl(`${await startEcho()}/mcp`, { db });
   await callMany(run.url, 1, 10);
@@ -83,6 +83,7 @@ test('a store that is removed harms no traffic and is said once', async () => {
   await callMany(run.url, 20, 10);
   await run.stop();
   expect(run.run.stderr().match(/removed or replaced/g)).toHaveLength(1);
+  expect(await listSessions(db)).toMatchObject([{ frames: 40, dropped: 2, endReason: 'stopped' }]);
 });
 
 test('a full disk harms no traffic, is said once, and the loss is on the session', async () => {

@@ -226,6 +226,8 @@ export function createIntake(
     serverStarted: (serverPid) => sessionOf(1).change({ serverPid }),
     open(file) {
       if (store?.store !== file) {
+        // Which rows sessions have in one file says nothing of another.
+        if (store !== null) detour.begin([...sessions.values(), ...fresh]);
         store = prepare(file);
         indexing = createIndexing(file, isThere);
         for (const session of detour.sessions()) indexing.setBehind(session);

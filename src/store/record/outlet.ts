@@ -95,8 +95,9 @@ export function createOutlet(options: OutletOptions): Outlet {
       });
       inode = inodeOf(file);
       if (spool !== undefined) return;
+      if (key !== undefined) adoptKey(store, key);
       intake.open(store);
-      if (isRedacted) key = placeholderKey(store);
+      if (isRedacted) key ??= placeholderKey(store);
       intake.saveStart();
       onStore(store);
       plan(LEFT_SPOOLS_AFTER_MS);
@@ -112,25 +113,28 @@ export function createOutlet(options: OutletOptions): Outlet {
     if (store === undefined) return false;
     try {
       intake.save(withUnfinished);
-      assertInPlace();
     } catch (error) {
       onStoreTrouble(error);
       return false;
     }
+    if (!isInPlace()) return false;
     intake.confirm();
     return true;
   }
 
-  /** SQLite would go on writing to a file that has lost its name, and nobody could ever read it. */
-  function assertInPlace(): void {
-    if (inodeOf(file) === inode) return;
+  /**
+   * SQLite would go on writing to a file that has lost its name, and nobody could ever read it. So the store is left, as if it
+   * were locked, until there is one of that name again: the next attempt makes it.
+   */
+  function isInPlace(): boolean {
+    if (inodeOf(file) === inode) return true;
     onStore(undefined);
-    store?.close();
+    tryTo(() => store?.close());
     store = undefined;
-    throw new TapedeckError(
-      'not-found',
-      `${file} was removed or replaced while a session was recorded into it`,
-    );
+    const text = `${file} was removed or replaced while a session was recorded into it. What passes from now on goes into a new one`;
+    trouble = { text, isPassing: true, hasRoom: true };
+    tellTrouble();
+    return false;
   }
 
   function onStoreTrouble(error: unknown): void {
@@ -182,14 +186,16 @@ export function createOutlet(options: OutletOptions): Outlet {
     return { store: own, takeIn: lazyTakeIn(own), since: performance.now() };
   }
 
-  /** The store may not be open yet. */
+  /** The store may not be open yet, or become another one. */
   function lazyTakeIn(own: Store): TakeIn {
     let takeIn: TakeIn | undefined;
+    let into: Store | undefined;
     return {
       // It begins with all that is there.
       add: (session) => takeIn?.add(session),
       advance(maxMs) {
-        takeIn ??= createTakeIn(store as Store, own);
+        if (takeIn === undefined || into !== store) takeIn = createTakeIn(store as Store, own);
+        into = store;
         return takeIn.advance(maxMs);
       },
     };
@@ -213,8 +219,8 @@ export function createOutlet(options: OutletOptions): Outlet {
   function takeInOwn(maxMs: number): boolean | null {
     if (store === undefined && !isHopeless) openNow();
     if (store === undefined || spool === undefined) return null;
+    if (!isInPlace()) return null;
     try {
-      assertInPlace();
       if (!spool.takeIn.advance(maxMs)) return false;
       intake.open(store);
     } catch (error) {
@@ -323,5 +329,9 @@ function tryTo(work: () => void): void {
 }
 
 function inodeOf(file: string): bigint | undefined {
-  return statSync(file, { bigint: true, throwIfNoEntry: false })?.ino;
+  try {
+    return statSync(file, { bigint: true }).ino;
+  } catch {
+    return undefined;
+  }
 }

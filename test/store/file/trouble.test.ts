@@ -1,17 +1,19 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openStore } from '../../../src/store/file/open.ts';
 import { spoolsOf } from '../../../src/store/file/spool.ts';
 import { sample, scale } from '../../support/scale.ts';
-import { hasFrames } from '../../support/spools.ts';
+import { hasFrames, spoolSession } from '../../support/spools.ts';
 import {
   BIN,
   fixture,
   latestSession,
+  listSessions,
   type Run,
   record,
+  showFrames,
   start,
   tapedeck,
   tapedeckInProcess,
@@ -91,20 +93,38 @@ test('another program’s database harms no traffic, is said once, and stays as 
   expectOneComplaint(await expectUnharmedTraffic(record(db, ['cat.js'])), /another program's database/);
 });
 
-test('a store that is removed harms no traffic and is said once', async () => {
-  const db = tempStore();
-  const run = record(db, ['cat.js']);
+test.each([
+  ['removed', (db: string) => rmSync(db)],
+  ['removed with its folder', (db: string) => rmSync(dirname(db), { recursive: true })],
+  ['moved away', (db: string) => renameSync(db, `${db}.old`)],
+  ['replaced', replaceStore],
+])('of a store that is %s, which is said once, what passes after it is kept', async (_, remove) => {
+  const db = join(tempFolder(), 'of-its-own', 'recordings.db');
+  const run = record(db, ['cat.js'], ['--name', 'it']);
   run.child.stdin.write(LINE);
-  await until(
-    'the line is stored',
-    async () => (await latestSession(db).catch(() => undefined))?.frames === 2,
-  );
-  rmSync(db);
-  run.child.stdin.end(LINE);
+  const stored = async () => (await latestSession(db).catch(() => undefined))?.frames;
+  await until('the line is stored', async () => (await stored()) === 2);
+  remove(db);
+  run.child.stdin.write(LINE);
+  await until('the next one is kept', async () => (await stored()) === 2 && run.stderr() !== '');
+  run.child.stdin.end(LINE.repeat(2));
   const { code, stdout, stderr } = await run.ended;
-  expect([code, stdout.toString()]).toEqual([0, LINE.repeat(2)]);
+  expect([code, stdout.toString()]).toEqual([0, LINE.repeat(4)]);
   expectOneComplaint(stderr, /removed or replaced/);
+  const sessions = (await listSessions(db)).filter(({ name }) => name === 'it');
+  expect(sessions).toMatchObject([{ frames: 6, dropped: 2, endReason: 'client-closed' }]);
+  expect((await showFrames(db)).map(({ seq }) => seq)).toEqual([3, 4, 5, 6, 7, 8]);
+  expect(spoolsOf(db)).toEqual([]);
 });
+
+/** By one that has a session of the same number. */
+function replaceStore(db: string): void {
+  const other = join(tempFolder(), 'other.db');
+  spoolSession(other, 'other', [LINE]).close();
+  renameSync(spoolsOf(other)[0] ?? '', other);
+  for (const end of ['-wal', '-shm']) rmSync(db + end);
+  renameSync(other, db);
+}
 
 test('--strict ends a server whose store is removed', async () => {
   const db = tempStore();

@@ -244,6 +244,38 @@ test.each(KINDS)(
   },
 );
 
+test.each(KINDS)(
+  'a recorder by %s whose store is another one from now on mixes with nothing there, and says what is missing',
+  async (_, startIntake, feed) => {
+    const [first, second] = [openStore(tempStore()), openStore(tempStore())];
+    const other = startIntake();
+    other.open(second);
+    feed(other, 1);
+    saveIntake(other);
+    const before = second.prepare('SELECT number, frames FROM session ORDER BY number').all();
+    const intake = startIntake();
+    intake.open(first);
+    feed(intake, 1);
+    saveIntake(intake);
+    intake.open(second);
+    feed(intake, 2);
+    saveIntake(intake);
+    intake.end(STOPPED);
+    const after = second.prepare('SELECT number, frames FROM session ORDER BY number').all();
+    expect(after.slice(0, before.length)).toEqual(before);
+    const [whole, own] = [
+      { hasFrames: 1, isWhole: 1, isCounted: 1 },
+      { hasLoss: 1, end: 'stopped' },
+    ];
+    expect(completeness(second)).toEqual([
+      ...before.map(() => ({ ...whole, hasLoss: 0, end: null })),
+      ...before.map(() => ({ ...whole, ...own })),
+    ]);
+    first.close();
+    second.close();
+  },
+);
+
 test('a spool that its recorder has open is left to it, and one that is damaged stays', async () => {
   const db = tempStore();
   openStore(db).close();
