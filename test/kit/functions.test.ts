@@ -1,8 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type DeckOptions, openRecording, type StoredMessage } from '../../src/index.ts';
 import { readIgnoreRules } from '../../src/replay/match/ignore.ts';
+import { blocksOf } from '../support/documents.ts';
 import { connect, EVERYTHING_STDIO, echo, openDeck } from '../support/kit.ts';
 import { call } from '../support/replay.ts';
 import { fixture, tempFolder } from '../support/tapedeck.ts';
@@ -126,4 +128,39 @@ test('what may have any value must be there, and elements in any order are all c
   const name = rules(['$.name', '$.*'], []);
   expect(call('a', {}, name).digest).not.toEqual(call('b', {}, name).digest);
   expect(() => rules(['$'], [])).toThrow('--any-value $: expected a path into the params');
+});
+
+/** What the code of a page uses, and does not make itself. */
+type Given = { upstream: DeckOptions['upstream']; file: string; tags: string[] };
+
+/** Runs the block of the page that has an option in it, with a file of its own. */
+async function runExample(option: string, { file, ...given }: Given): Promise<void> {
+  const [example] = blocksOf('docs/test-kit.md').filter(({ text }) => text.includes(`  ${option}:`));
+  const code = (example?.text ?? '').replace(/'[^']*\.ndjson'/, JSON.stringify(file));
+  const names = { openRecording, Client, ...given };
+  const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
+  await new AsyncFunction(...Object.keys(names), code)(...Object.values(names));
+}
+
+test('the example of calls that are not quite equal runs, and does what it says', async () => {
+  const file = join(tempFolder(), 'a.ndjson');
+  await runExample('anyValue', { upstream, file, tags: ['a', 'b'] });
+  const recorded = readFileSync(file, 'utf8');
+  await runExample('anyValue', { upstream, file, tags: ['b', 'a'] });
+  expect(readFileSync(file, 'utf8')).toBe(recorded);
+  vi.stubEnv('TAPEDECK_MODE', 'new_episodes');
+  await runExample('anyValue', { upstream, file, tags: ['c'] });
+  expect(readFileSync(file, 'utf8')).toContain('["c"]');
+  vi.stubEnv('TAPEDECK_MODE', 'none');
+
+  // The next run asks for the second call only: the first one goes, and the age is told.
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/"startedAt":"\d{4}/, '"startedAt":"2020'));
+  const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    await runExample('anyValue', { upstream, file, tags: ['c'] });
+    expect(stderr.mock.calls.join()).toMatch(/was recorded \d{4} days ago/);
+  } finally {
+    stderr.mockRestore();
+  }
+  expect(readFileSync(file, 'utf8')).not.toContain('["a","b"]');
 });

@@ -139,7 +139,7 @@ inFull('the kit can be required from CommonJS', async () => {
 
 test('the examples of the test kit’s page are typed', async () => {
   const examples = blocksOf('docs/test-kit.md').filter(({ language }) => language === 'ts');
-  const [withVitest, without] = examples.map(({ text }) => text);
+  const [withVitest, without, ...more] = examples.map(({ text }) => text);
   const folder = installPacked(['vitest', '@types/node', '@modelcontextprotocol/sdk']);
   mkdirSync(join(folder, 'weather'));
   const warmest = 'export function warmest(client: object, cities: readonly string[]): Promise<string>;';
@@ -147,7 +147,14 @@ test('the examples of the test kit’s page are typed', async () => {
   const options = { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'], skipLibCheck: true };
   mkdirSync(join(folder, 'project'));
   writeFileSync(join(folder, 'project/other.mts'), without ?? 'missing');
-  const source = `import './other.mjs';\n${withVitest}`;
+  const given = [
+    "import { Client } from '@modelcontextprotocol/sdk/client/index.js';",
+    "import { openRecording } from 'mcp-tapedeck';",
+    'declare const upstream: string, userName: string, tags: string[];',
+  ];
+  for (const [i, text] of more.entries())
+    writeFileSync(join(folder, `project/more-${i}.mts`), [...given, text, 'export { Client };'].join('\n'));
+  const source = `import './other.mjs';\n${more.map((_, i) => `import './more-${i}.mjs';\n`).join('')}${withVitest}`;
   expect(await typeCheck(folder, 'consumer.mts', source, options)).toBe('');
 });
 
