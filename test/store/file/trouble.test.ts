@@ -93,29 +93,33 @@ test('another program’s database harms no traffic, is said once, and stays as 
   expectOneComplaint(await expectUnharmedTraffic(record(db, ['cat.js'])), /another program's database/);
 });
 
-test.each([
-  ['removed', (db: string) => rmSync(db)],
-  ['removed with its folder', (db: string) => rmSync(dirname(db), { recursive: true })],
-  ['moved away', (db: string) => renameSync(db, `${db}.old`)],
-  ['replaced', replaceStore],
-])('of a store that is %s, which is said once, what passes after it is kept', async (_, remove) => {
-  const db = join(tempFolder(), 'of-its-own', 'recordings.db');
-  const run = record(db, ['cat.js'], ['--name', 'it']);
-  run.child.stdin.write(LINE);
-  const stored = async () => (await latestSession(db).catch(() => undefined))?.frames;
-  await until('the line is stored', async () => (await stored()) === 2);
-  remove(db);
-  run.child.stdin.write(LINE);
-  await until('the next one is kept', async () => (await stored()) === 2 && run.stderr() !== '');
-  run.child.stdin.end(LINE.repeat(2));
-  const { code, stdout, stderr } = await run.ended;
-  expect([code, stdout.toString()]).toEqual([0, LINE.repeat(4)]);
-  expectOneComplaint(stderr, /removed or replaced/);
-  const sessions = (await listSessions(db)).filter(({ name }) => name === 'it');
-  expect(sessions).toMatchObject([{ frames: 6, dropped: 2, endReason: 'client-closed' }]);
-  expect((await showFrames(db)).map(({ seq }) => seq)).toEqual([3, 4, 5, 6, 7, 8]);
-  expect(spoolsOf(db)).toEqual([]);
-});
+const REMOVALS: [name: string, remove: (db: string) => void][] = [
+  ['removed', (db) => rmSync(db)],
+  ['removed with its folder', (db) => rmSync(dirname(db), { recursive: true })],
+  ['moved away', (db) => renameSync(db, `${db}.old`)],
+];
+
+test.each([...sample(REMOVALS), ['replaced', replaceStore] as const])(
+  'of a store that is %s, which is said once, what passes after it is kept',
+  async (_, remove) => {
+    const db = join(tempFolder(), 'of-its-own', 'recordings.db');
+    const run = record(db, ['cat.js'], ['--name', 'it']);
+    run.child.stdin.write(LINE);
+    const stored = async () => (await latestSession(db).catch(() => undefined))?.frames;
+    await until('the line is stored', async () => (await stored()) === 2);
+    remove(db);
+    run.child.stdin.write(LINE);
+    await until('the next one is kept', async () => (await stored()) === 2 && run.stderr() !== '');
+    run.child.stdin.end(LINE.repeat(2));
+    const { code, stdout, stderr } = await run.ended;
+    expect([code, stdout.toString()]).toEqual([0, LINE.repeat(4)]);
+    expectOneComplaint(stderr, /removed or replaced/);
+    const sessions = (await listSessions(db)).filter(({ name }) => name === 'it');
+    expect(sessions).toMatchObject([{ frames: 6, dropped: 2, endReason: 'client-closed' }]);
+    expect((await showFrames(db)).map(({ seq }) => seq)).toEqual([3, 4, 5, 6, 7, 8]);
+    expect(spoolsOf(db)).toEqual([]);
+  },
+);
 
 /** By one that has a session of the same number. */
 function replaceStore(db: string): void {
