@@ -102,9 +102,14 @@ function collector(terminal: Pick<Output, 'isTTY' | 'columns'>) {
 }
 
 /** Records a fixture server (a file of test/fixtures) into `db`. */
-export function record(db: string, server: readonly string[], options: readonly string[] = []): Run {
+export function record(
+  db: string,
+  server: readonly string[],
+  options: readonly string[] = [],
+  how: RunOptions = {},
+): Run {
   const [name = '', ...args] = server;
-  return tapedeck(['record', '--db', db, ...options, '--', process.execPath, fixture(name), ...args]);
+  return tapedeck(['record', '--db', db, ...options, '--', process.execPath, fixture(name), ...args], how);
 }
 
 /** One line of `show --json`. */

@@ -35,6 +35,8 @@ export type Intake = {
   setClient(client: Client | null): void;
   /** The public id of the session by stdio, once it has a row; null: it has none, or there may be many. */
   sessionId(): string | null;
+  /** So many frames wait to be stored. */
+  waiting(): number;
   /** Stores the row of a session of stdio without its frames. Throws SQLite's error. */
   saveStart(): void;
   /**
@@ -244,6 +246,11 @@ export function createIntake(
     },
     setClient(found) {
       if (isStdio) client = found;
+    },
+    waiting() {
+      let frames = 0;
+      for (const session of fresh) frames += session.frames().length;
+      return frames;
     },
     sessionId: () => (isStdio ? (sessionOf(1).key?.id ?? null) : null),
     saveStart() {

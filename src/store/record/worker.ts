@@ -35,6 +35,12 @@ const UNFINISHED_AFTER_MS = 30;
 
 const RETRY_AFTER_MS = 200;
 
+/** Frames of few bytes take hundreds in memory, so that these, and those of one batch more, are stored before more are made. */
+const FRAMES_AT_ONCE = 50_000;
+
+/** So many may wait for a disk that is full. */
+const MOST_WAITING_FRAMES = 1_000_000;
+
 const TICK_MS = 10_000;
 
 /** How long the end may be held up by the index. What is left is done by the next reader. */
@@ -73,6 +79,9 @@ let hasGivenWay = false;
 
 let isFinishing = false;
 
+/** The last commit failed, and the next one comes in its time. */
+let isStuck = false;
+
 /** What is not whole has waited long enough, and goes along with the next commit. */
 let isUnfinishedDue = false;
 
@@ -104,7 +113,8 @@ function receive(message: ToWorker): void {
       if (message.batch.byteLength >= HEAVY_BATCH_BYTES) giveWay();
       pace.onTraffic(performance.now());
       upkeep?.onTraffic(performance.timeOrigin + performance.now() - newestAt / 1000);
-      planCommit();
+      if (intake.waiting() > (isStuck ? MOST_WAITING_FRAMES : FRAMES_AT_ONCE)) commit();
+      else planCommit();
       break;
     case 'gap':
       framer.gap(message.gap);
@@ -196,12 +206,13 @@ function commit(): void {
   beat();
   clearTimeout(commitPlanned);
   commitPlanned = undefined;
-  if (outlet.save(isUnfinishedDue)) {
+  isStuck = !outlet.save(isUnfinishedDue);
+  if (!isStuck) {
     isUnfinishedDue = false;
     acknowledge();
     planIndexing();
     upkeep?.poke();
-  } else if (outlet.isHopeless()) giveUp();
+  } else if (outlet.isHopeless() || intake.waiting() > MOST_WAITING_FRAMES) giveUp();
   else commitPlanned = setTimeout(commit, RETRY_AFTER_MS);
   if (!outlet.isHopeless() && framer.hasUnfinished())
     unfinishedTimer ??= setTimeout(saveUnfinished, UNFINISHED_AFTER_MS);
@@ -221,6 +232,7 @@ function acknowledge(): void {
 }
 
 function giveUp(): void {
+  isStuck = false;
   intake.giveUp();
   acknowledge();
 }

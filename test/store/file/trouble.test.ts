@@ -4,6 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openStore } from '../../../src/store/file/open.ts';
 import { spoolsOf } from '../../../src/store/file/spool.ts';
+import { query } from '../../support/http-record.ts';
 import { sample, scale } from '../../support/scale.ts';
 import { hasFrames, spoolSession } from '../../support/spools.ts';
 import {
@@ -231,6 +232,15 @@ test('a full disk harms no traffic, is said once, and the loss is on the session
   expect(frames + dropped).toBe(16_000);
   expect(dropped).toBeGreaterThan(0);
   expect(endReason).toBe('client-closed');
+});
+
+test('a flood of lines of few bytes takes no more memory than one of long ones, and loses nothing', async () => {
+  const db = tempStore();
+  const count = scale(2_000_000, 250_000);
+  // All of them as frames would need three times as much, be it in the small run.
+  const run = record(db, ['cat.js'], [], { env: { NODE_OPTIONS: '--max-old-space-size=80' } });
+  expect(await expectUnharmedTraffic(run, '{}\n'.repeat(count))).toBe('');
+  expect(query(db, 'SELECT frames, dropped FROM session')).toEqual([{ frames: 2 * count, dropped: 0 }]);
 });
 
 test('a queue that is full drops and counts, and the traffic does not wait', async () => {
