@@ -1,6 +1,7 @@
 // A raw client over stdio: newline-delimited calls, answers matched by id, nothing else that could cost time.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { processorTime } from './processor.js';
 
 /** Starts `command`; resolves after the answer to initialize, with the time that took in milliseconds. */
 export async function startClient([command, ...args], env = {}) {
@@ -43,21 +44,23 @@ export async function startClient([command, ...args], env = {}) {
     const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
     return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)[1]) / 1024;
   };
-  return { startMs, call, close, memoryMb, errors: () => errors };
+  return { startMs, call, close, memoryMb, errors: () => errors, processor: () => processorTime(child.pid) };
 }
 
 /**
  * Calls the tool `echo` `count` times, `inFlight` at once. Resolves with each call's round trip in milliseconds.
- * `text` is what our echo server gives back, `message` what the official one does.
+ * `textOf` gives what the call of that number, from 0, says. As `text` our echo server gives it back, as `message` the
+ * official one.
  */
-export async function callEcho(client, count, inFlight) {
+export async function callEcho(client, count, inFlight, textOf = () => 'hello') {
   const times = new Float64Array(count);
   let next = 0;
   const lane = async () => {
     while (next < count) {
       const i = next++;
       const began = performance.now();
-      await client.call('tools/call', { name: 'echo', arguments: { text: 'hello', message: 'hello' } });
+      const text = textOf(i);
+      await client.call('tools/call', { name: 'echo', arguments: { text, message: text } });
       times[i] = performance.now() - began;
     }
   };

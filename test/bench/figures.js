@@ -7,19 +7,23 @@ export function percentile(values, p) {
 
 export const median = (values) => percentile(values, 0.5);
 
-/** One row: what was measured, ours against theirs round by round, and the bound that the design sets. */
-export function ratioRow(what, ours, theirs, bound, unit) {
+/**
+ * One row: what was measured, ours against theirs round by round, and the bound that the design sets, if it sets one.
+ * `yardstick` says in a few words whose figure theirs is.
+ */
+export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick }, unit) {
   const ratios = ours.map((value, i) => value / theirs[i]);
-  const isMet = bound.atMost === undefined ? median(ratios) >= bound.atLeast : median(ratios) <= bound.atMost;
-  const wanted = bound.atMost === undefined ? `≥ ${bound.atLeast}×` : `≤ ${bound.atMost}×`;
+  const isMet = atMost === undefined ? median(ratios) >= atLeast : median(ratios) <= atMost;
+  const hasBound = atMost !== undefined || atLeast !== undefined;
+  const wanted = atMost === undefined ? `≥ ${atLeast}×` : `≤ ${atMost}×`;
   const spread = `${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`;
   return {
     what,
     tapedeck: `${format(median(ours))} ${unit}`,
-    against: `${format(median(theirs))} ${unit}`,
+    against: `${format(median(theirs))} ${unit}, ${yardstick}`,
     ratio: `${median(ratios).toFixed(2)}× (${spread})`,
-    wanted,
-    met: isMet ? 'yes' : 'NO',
+    wanted: hasBound ? wanted : '',
+    met: hasBound ? (isMet ? 'yes' : 'NO') : '',
   };
 }
 

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { processorTime } from './processor.js';
 
 const here = import.meta.dirname;
 const START_MS = 30_000;
@@ -50,7 +51,8 @@ export function isInstalled(command, argument) {
 }
 
 /**
- * `measure(url)` gives the figures of one contestant in one round: all are collected by contestant and figure. Three of
+ * `measure(url, processor)` gives the figures of one contestant in one round: all are collected by contestant and figure.
+ * `processor()` is the processor time that it has taken so far, in microseconds; null if there is none. Three of
  * them are counts: `failed`, what was asked for and did not come; `messages`, those that passed, both ways; and
  * `brokenOff`, the most requests that the client may have left without waiting for an answer.
  */
@@ -63,7 +65,7 @@ export async function measureInTurn(folder, { rounds, progress, what, measure })
   const upstream = await startProgram(UPSTREAM);
   try {
     progress(`${what} warm-up`);
-    await measure(upstream.url);
+    await measure(upstream.url, () => null);
     for (let round = 0; round < rounds; round += 1) {
       progress(`${what} round ${round + 1} of ${rounds}`);
       // Another order each round, so that no contestant always follows the same one.
@@ -90,10 +92,10 @@ export async function measureInTurn(folder, { rounds, progress, what, measure })
 }
 
 async function measureOne(command, upstreamUrl, measure) {
-  if (command === null) return await measure(upstreamUrl);
+  if (command === null) return await measure(upstreamUrl, () => null);
   const program = await startProgram(command);
   try {
-    return await measure(program.url);
+    return await measure(program.url, program.processor);
   } finally {
     await program.stop();
   }
@@ -150,6 +152,7 @@ export async function startProgram([command, ...args]) {
   });
   return {
     url: `http://127.0.0.1:${port}${PATH}`,
+    processor: () => processorTime(child.pid),
     async stop() {
       const timer = setTimeout(killIt, STOP_MS);
       child.kill('SIGTERM');

@@ -7,20 +7,30 @@ import { promisify } from 'node:util';
 import { percentile } from './figures.js';
 import { isInstalled } from './http-contestants.js';
 
+/** The id, then the number of its text. */
 const BODY =
-  '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}';
+  '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello %d"}}}';
+
+/** What a call of this number says, where there are so many texts. */
+export function textOf(number, texts) {
+  return `hello ${number % texts}`;
+}
 
 export const generator = process.env.BENCH_LOAD ?? (isInstalled('wrk', '-v') ? 'wrk' : 'autocannon');
 
-/** Resolves with requests answered, their rate per second, p50 and p99 of their round trips in µs, and how many failed. */
-export function load(url, { connections, seconds }) {
-  return generator === 'wrk' ? byWrk(url, connections, seconds) : byAutocannon(url, connections, seconds);
+/**
+ * Resolves with requests answered, their rate per second, p50 and p99 of their round trips in µs, and how many failed. The
+ * calls say `texts` different things, in turn.
+ */
+export function load(url, { connections, seconds, texts = 1 }) {
+  const by = generator === 'wrk' ? byWrk : byAutocannon;
+  return by(url, connections, seconds, texts);
 }
 
-async function byWrk(url, connections, seconds) {
+async function byWrk(url, connections, seconds, texts) {
   const script = join(import.meta.dirname, 'post.lua');
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, url];
-  const env = { ...process.env, BENCH_BODY: BODY, BENCH_CONNECTIONS: connections };
+  const env = { ...process.env, BENCH_BODY: BODY, BENCH_CONNECTIONS: connections, BENCH_TEXTS: texts };
   const { stdout } = await promisify(execFile)('wrk', args, { env });
   const { timed, ...figures } = JSON.parse(stdout.split('\n').find((line) => line.startsWith('{')));
   if (timed !== figures.requests) {
@@ -29,7 +39,7 @@ async function byWrk(url, connections, seconds) {
   return figures;
 }
 
-async function byAutocannon(url, connections, seconds) {
+async function byAutocannon(url, connections, seconds, texts) {
   const autocannon = createRequire(new URL('../heavy/package.json', import.meta.url))('autocannon');
   const run = autocannon({
     url,
@@ -37,7 +47,9 @@ async function byAutocannon(url, connections, seconds) {
     duration: seconds,
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-    body: BODY.replace('%d', '"[<id>]"'),
+    requests: Array.from({ length: texts }, (_, i) => ({
+      body: BODY.replace('%d', '"[<id>]"').replace('%d', i),
+    })),
     idReplacement: true,
   });
   // Its own percentiles are in whole milliseconds.

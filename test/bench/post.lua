@@ -6,11 +6,12 @@ wrk.headers["Accept"] = "application/json, text/event-stream"
 -- By environment, since wrk gives its arguments to the state of the thread only, and not to that of `done`.
 local body = os.getenv("BENCH_BODY")
 local connections = tonumber(os.getenv("BENCH_CONNECTIONS"))
+local texts = tonumber(os.getenv("BENCH_TEXTS"))
 local id = 0
 
 function request()
   id = id + 1
-  return wrk.format(nil, nil, nil, string.format(body, id))
+  return wrk.format(nil, nil, nil, string.format(body, id, id % texts))
 end
 
 -- wrk adds, for each slow request, those that a client at a fixed rate would have sent meanwhile. With one connection

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { arch, cpus, platform, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { benchBusy } from './busy.js';
 import { printTable } from './figures.js';
 import { benchHttp } from './http.js';
 import { hasMitmdump } from './http-contestants.js';
@@ -22,6 +23,7 @@ const PARTS = {
   http,
   sse,
   replay,
+  busy: benchBusy,
   memory: benchMemory,
   store: benchStore,
   retention: benchRetention,
@@ -37,6 +39,7 @@ const size = isQuick
       httpRounds: 2,
       httpSeconds: 1,
       events: 250,
+      busyCalls: 100,
       starts: 15,
     }
   : {
@@ -48,6 +51,7 @@ const size = isQuick
       httpRounds: 7,
       httpSeconds: 2,
       events: 750,
+      busyCalls: 500,
       starts: 51,
     };
 const progress = (text) => process.stderr.write(`${text}\n`);

@@ -106,7 +106,9 @@ export class ProxyExchange implements UpstreamListener {
     // After it, so that bytes are on their way before they are shown.
     proxied.once('pipe', () => this.#showBody(proxied));
     // The first bytes of a body take the headers along; where none are there yet, the headers go ahead.
-    setImmediate(() => proxied.flushHeaders());
+    setImmediate(() => {
+      if (!request.readableDidRead) proxied.flushHeaders();
+    });
   }
 
   /**
