@@ -60,7 +60,7 @@ test.each([
 );
 
 test('killed with -9 at any moment, a recorder that takes its own spool in loses nothing of it and takes nothing twice', async () => {
-  for (let kill = 0; kill < scale(20, 1); kill += 1) {
+  for (let kill = 0; kill < scale(10, 1); kill += 1) {
     const db = tempStore();
     openStore(db).close();
     const lock = new Database(db);
