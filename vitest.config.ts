@@ -77,12 +77,12 @@ export default defineConfig({
   test: {
     projects: [
       project('unit', 0, { include: UNIT, setupFiles: ['test/support/no-processes.ts'], pool: 'threads' }),
-      project('process', 1, {
+      project('process', 0, {
         include: ['test/**/*.test.ts'],
         exclude: ['**/node_modules/**', ...UNIT, ...ALONE],
         pool: 'forks',
       }),
-      project('alone', 2, { include: ALONE, pool: 'forks', maxWorkers: 1 }),
+      project('alone', 1, { include: ALONE, pool: 'forks', maxWorkers: 1 }),
     ],
   },
 });
