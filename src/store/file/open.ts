@@ -177,8 +177,22 @@ function isAtLeast(version: readonly number[], least: readonly number[]): boolea
 function createFile(file: string): void {
   if (existsSync(file)) return;
   const folder = dirname(file);
-  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(folder, 0o700);
+  if (makeFolder(folder, true)) chmodSync(folder, 0o700);
   closeSync(openSync(file, 'a', 0o600));
+}
+
+/** Returns whether it was not there. Node's recursive `mkdir` never ends where a parent is there and seems missing, as in /proc. */
+function makeFolder(folder: string, withParents: boolean): boolean {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    if (existsSync(folder)) return false;
+    if (!withParents || (error as { code?: string }).code !== 'ENOENT' || dirname(folder) === folder)
+      throw error;
+    makeFolder(dirname(folder), true);
+    return makeFolder(folder, false);
+  }
 }
 
 /** A store that came from elsewhere, as by a copy, may be readable by all; so may what lies beside it. */

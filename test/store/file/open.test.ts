@@ -31,6 +31,14 @@ test('a store that others may read is made private when it is opened, with what 
   first.close();
 });
 
+test('folders are made as deep as they are named, and one that cannot be made is an error, not a wait', () => {
+  const file = join(tempFolder(), 'a/b/c/store.db');
+  openStore(file).close();
+  expect(statSync(join(file, '..')).mode & 0o777).toBe(0o700);
+  if (process.platform === 'linux')
+    expect(() => openStore('/proc/nowhere/at/all/store.db')).toThrow(/nowhere/);
+});
+
 test('a folder that exists keeps its rights', () => {
   const folder = tempFolder();
   chmodSync(folder, 0o755);
