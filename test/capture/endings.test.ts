@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { inFull } from '../support/scale.ts';
+import { inFull, sample } from '../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -17,7 +17,7 @@ import {
   until,
 } from '../support/tapedeck.ts';
 
-test.each([0, 7, 255])('exit code %i is mirrored', async (wanted) => {
+test.each(sample([7, 0, 255]))('exit code %i is mirrored', async (wanted) => {
   const db = tempStore();
   const { code, signal } = await record(db, ['exit.js', 'code', String(wanted)]).ended;
   expect({ code, signal }).toEqual({ code: wanted, signal: null });
@@ -28,7 +28,7 @@ test.each([0, 7, 255])('exit code %i is mirrored', async (wanted) => {
   });
 });
 
-test.each(['SIGKILL', 'SIGTERM', 'SIGSEGV'])(
+test.each(sample(['SIGKILL', 'SIGTERM', 'SIGSEGV']))(
   'death by %s is mirrored by dying of the same',
   async (wanted) => {
     const db = tempStore();
@@ -38,11 +38,14 @@ test.each(['SIGKILL', 'SIGTERM', 'SIGSEGV'])(
   },
 );
 
-test.each(['SIGPIPE', 'SIGXFSZ'])('death by %s is mirrored, although Node ignores it', async (wanted) => {
-  const kill = `kill -s ${wanted.slice(3)} $$`;
-  const { code, signal } = await tapedeck(['record', '--db', tempStore(), '--', 'sh', '-c', kill]).ended;
-  expect({ code, signal }).toEqual({ code: null, signal: wanted });
-});
+test.each(sample(['SIGPIPE', 'SIGXFSZ']))(
+  'death by %s is mirrored, although Node ignores it',
+  async (wanted) => {
+    const kill = `kill -s ${wanted.slice(3)} $$`;
+    const { code, signal } = await tapedeck(['record', '--db', tempStore(), '--', 'sh', '-c', kill]).ended;
+    expect({ code, signal }).toEqual({ code: null, signal: wanted });
+  },
+);
 
 test('a command that cannot be found is one clear line and exit 127', async () => {
   const db = tempStore();
@@ -93,7 +96,7 @@ test('a folder that was removed harms neither traffic nor recording', async () =
   expect(frames.map(({ text }) => text)).toEqual(['hello', 'hello']);
 });
 
-test.each(['SIGTERM', 'SIGHUP'] as const)(
+test.each(sample(['SIGTERM', 'SIGHUP'] as const))(
   '%s reaches the server, and its way of ending is mirrored',
   async (signal) => {
     const db = tempStore();
@@ -133,7 +136,7 @@ test('a command without -- before it is taken from its first word on, with its o
   expect([code, stdout.toString()]).toEqual([6, 'x -y --port=1\n']);
 });
 
-test.each(['SIGINT', 'SIGUSR1', 'SIGUSR2'] as const)(
+test.each(sample(['SIGINT', 'SIGUSR1', 'SIGUSR2'] as const))(
   'each %s reaches the server as it is, however many come: what the second means is the server’s to say',
   async (signal) => {
     const server = `let count = 0;

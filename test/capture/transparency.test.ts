@@ -248,7 +248,7 @@ inFull('a process that keeps the server’s stdout open does not keep tapedeck f
   }
 });
 
-test('what a process says that outlives the server is relayed and recorded to its end', async () => {
+inFull('what a process says that outlives the server is relayed and recorded to its end', async () => {
   const db = tempStore();
   const script = '(sleep 2; echo late) & echo early; exit 2';
   const { child, ended } = tapedeck(['record', '--db', db, '--', 'sh', '-c', script]);

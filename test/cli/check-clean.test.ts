@@ -76,7 +76,7 @@ async function ended(db: string): Promise<boolean> {
     .every((line) => JSON.parse(line).endedAt !== null);
 }
 
-test('a session of the 1.x client over stdio is clean', async () => {
+inFull('a session of the 1.x client over stdio is clean', async () => {
   const db = tempStore();
   const args = [BIN, 'record', '--db', db, '--', process.execPath, EVERYTHING, 'stdio'];
   await converse(new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' }));

@@ -6,6 +6,7 @@ import { CLIENTS } from '../../src/clients/clients.ts';
 import { readConfig } from '../../src/clients/config.ts';
 import { makeHome, type TestHome } from '../support/configs.ts';
 import { query } from '../support/http-record.ts';
+import { sample } from '../support/scale.ts';
 import { fixture } from '../support/tapedeck.ts';
 
 const NODE = JSON.stringify(process.execPath);
@@ -69,7 +70,7 @@ async function wrap(home: TestHome, ...args: string[]): Promise<void> {
   expect(code, stderr).toBe(0);
 }
 
-test.each(CONFIGS)(
+test.each(sample(CONFIGS))(
   'a wrapped server of %s (%s) starts without a PATH, and is recorded by its name',
   async (client, path, content) => {
     const home = makeHome();
@@ -101,7 +102,7 @@ test('a store that cannot be used is no trouble of the client', async () => {
   expect(await initialize(wordsIn('cursor', file), {})).toMatchObject({ id: 1 });
 });
 
-test.each(['-dash', 'two words', '', 'ünï "q" \\ $x', '--', 'record'])(
+test.each(sample(['ünï "q" \\ $x', '-dash', 'two words', '', '--', 'record']))(
   'a server named %j starts',
   async (name) => {
     const home = makeHome();

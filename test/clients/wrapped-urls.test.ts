@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { makeConfig, makeHome, type TestHome } from '../support/configs.ts';
 import { startServer } from '../support/http.ts';
 import { query } from '../support/http-record.ts';
+import { inFull } from '../support/scale.ts';
 import { startEverything } from '../support/servers.ts';
 import { type Run, until } from '../support/tapedeck.ts';
 
@@ -82,7 +83,7 @@ test('wrapped URL servers of several clients are served by one process, each ses
   expect([urlsIn(cursor), urlsIn(gemini)]).toEqual([{ one: first }, { two: second }]);
 });
 
-test('one port that is taken does not stop the others; where all are, it says so and ends', async () => {
+inFull('one port that is taken does not stop the others; where all are, it says so and ends', async () => {
   const upstream = await startServer((_request, response) => void response.end('fine'));
   const home = makeHome();
   const file = home.put(
@@ -174,7 +175,7 @@ test('the path is kept as it is written, and a change of it survives the unwrapp
   });
 });
 
-test('a renamed server is still known by its port, and recorded by its new name', async () => {
+inFull('a renamed server is still known by its port, and recorded by its new name', async () => {
   const upstream = await startServer((_request, response) => void response.end('fine'));
   const home = makeHome();
   const file = home.put('.cursor/mcp.json', JSON.stringify({ mcpServers: { old: { url: upstream.url } } }));

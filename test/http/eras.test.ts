@@ -154,7 +154,7 @@ test('the rounds of a call that asks back are linked, each to the one before', a
   ]);
 });
 
-test('what comes on a subscription belongs to it, and its client ends it by leaving', async () => {
+inFull('what comes on a subscription belongs to it, and its client ends it by leaving', async () => {
   const client = await connect(recording.url, 'auto');
   let changes = 0;
   client.setNotificationHandler('notifications/tools/list_changed', () => {
@@ -263,7 +263,7 @@ test('a client of the older era cancels by a message, and its call is not left u
   ]);
 });
 
-test('a client of each era at once: a session each', async () => {
+inFull('a client of each era at once: a session each', async () => {
   await Promise.all([converse(recording.url, 'auto'), converse(recording.url, 'legacy')]);
   await recording.stop();
   expectWhole(recording);

@@ -103,7 +103,7 @@ test('a store that is removed while traffic flows harms none of it and is said o
   ]);
 });
 
-test('that nobody reads stderr any more is not the traffic’s trouble', async () => {
+inFull('that nobody reads stderr any more is not the traffic’s trouble', async () => {
   const recording = await recordUrl((await startLister()).url);
   await post(recording.url);
   await until('it is stored', () => recording.rows('SELECT 1 FROM frame').length === 2);

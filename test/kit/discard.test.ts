@@ -59,7 +59,7 @@ for (const [name, way] of Object.entries(WAYS)) {
   );
 }
 
-test('a session of the store stays as it was, too', async () => {
+inFull('a session of the store stays as it was, too', async () => {
   const db = tempStore();
   const replayed = async () => {
     const deck = await openRecording('it', { db });

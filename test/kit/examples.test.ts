@@ -2,7 +2,6 @@ import { cpSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runsHeavy } from '../support/heavy.ts';
-import { inFull } from '../support/scale.ts';
 import { installPacked } from '../support/stranger.ts';
 import { ROOT, start } from '../support/tapedeck.ts';
 
@@ -35,7 +34,7 @@ async function npmTest(cwd: string, env: Record<string, string>): Promise<string
 }
 
 for (const [name, passed] of PASSED) {
-  (name === 'jest' ? test.runIf(runsHeavy) : inFull)(
+  test.runIf(name !== 'jest' || runsHeavy)(
     `the example for ${name} passes with the packed package, and ends by itself`,
     async () => {
       const example = copyExample(name);

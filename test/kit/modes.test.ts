@@ -76,7 +76,7 @@ for (const [name, open] of Object.entries(WAYS)) {
   );
 }
 
-test('a real server by HTTP is recorded, with the headers that it wants', async () => {
+inFull('a real server by HTTP is recorded, with the headers that it wants', async () => {
   const url = await startEverything('streamableHttp');
   const file = newFile();
   const upstream = { url, headers: { 'X-Test': 'yes' } };
@@ -164,7 +164,7 @@ test('clocks that a test replaces do not hold up a recording', async () => {
   expect(readFileSync(file, 'utf8')).toContain('Prompt no-such-prompt not found');
 });
 
-test('many decks record at once, each into its own file', async () => {
+inFull('many decks record at once, each into its own file', async () => {
   const folder = tempFolder();
   const words = ['a', 'b', 'c', 'd'];
   const file = (word: string) => join(folder, `${word}.ndjson`);

@@ -67,7 +67,7 @@ test('an error that is a server’s last word is its end, not its answer', async
   expect(played.error.message).toBe('shutting down');
 });
 
-test('a server that has ended is started anew for the next call', async () => {
+inFull('a server that has ended is started anew for the next call', async () => {
   const file = await recordFine();
   const calls = [toolCall(1, 'exits'), toolCall(2, 'refuses')];
   const { answers, stderr } = await say([file, '--mode', 'new_episodes', ...DIES], [...HANDSHAKE, ...calls]);

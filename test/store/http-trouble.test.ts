@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readBody, startServer } from '../support/http.ts';
 import { postTo, query, recordUrl } from '../support/http-record.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { BIN, listSessions, start, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 const call = (id: number, size: number) =>
@@ -63,7 +63,7 @@ test('a queue that is full drops and counts, mixes nothing, and the traffic does
   for (const { asked, answer } of answers) expect(JSON.parse(answer).id).toBe(JSON.parse(asked).id);
 });
 
-test('--strict waits for the store instead of dropping', async () => {
+inFull('--strict waits for the store instead of dropping', async () => {
   const db = tempStore();
   const run = await recordUrl(`${await startEcho()}/mcp`, { db, args: ['--max-queue', '100kb', '--strict'] });
   const count = scale(100);
@@ -74,7 +74,7 @@ test('--strict waits for the store instead of dropping', async () => {
   expect(query(db, 'SELECT count(*) AS n FROM frame WHERE flags IS NULL')).toEqual([{ n: 2 * count }]);
 });
 
-test('of a store that is removed, which is said once, what passes after it is kept', async () => {
+inFull('of a store that is removed, which is said once, what passes after it is kept', async () => {
   const db = tempStore();
   const run = await recordUrl(`${await startEcho()}/mcp`, { db });
   await callMany(run.url, 1, 10);

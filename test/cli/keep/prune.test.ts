@@ -255,7 +255,7 @@ inFull('several that prune at once delete no more than one would, and recorders 
   expect(count(db, 'PRAGMA integrity_check')).toBe('ok');
 });
 
-test('on a disk that is nearly full it makes room', async () => {
+inFull('on a disk that is nearly full it makes room', async () => {
   const folder = tempFolder();
   const db = plant(6, 300);
   const kilobytes = Math.round(statSync(db).size / 1024) + 4096;

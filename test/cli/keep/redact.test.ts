@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { startServer } from '../../support/http.ts';
 import { recordUrl } from '../../support/http-record.ts';
 import { storeOnce } from '../../support/once.ts';
+import { inFull } from '../../support/scale.ts';
 import { FAKE_SECRETS, indexHolds, storeHolds } from '../../support/secrets.ts';
 import { send } from '../../support/send.ts';
 import {
@@ -125,7 +126,7 @@ test('an open session is refused', async () => {
   expect(stderr).toMatch(/^tapedeck: Session [0-9a-f]{12} is still being recorded\./);
 });
 
-test('where others are at work in the store, it says that old bytes may be left', async () => {
+inFull('where others are at work in the store, it says that old bytes may be left', async () => {
   const db = await secretStore();
   const reader = new Database(db);
   reader.exec('BEGIN');

@@ -176,7 +176,7 @@ inFull('what differs in every run does not count, nor what is ignored', async ()
   expect((await verify(...old(db), '--ignore-result', 'greet:$', ...server('1'))).code).toBe(1);
 });
 
-test('only what is wanted is called', async () => {
+inFull('only what is wanted is called', async () => {
   const db = await recordOld(
     { id: 1, method: 'tools/list' },
     call(2, 'greet'),
@@ -350,7 +350,7 @@ test('a tool whose arguments are repeated in headers is called with them', async
   expect(code).toBe(0);
 });
 
-test('JUnit and Markdown reports have every exchange', async () => {
+inFull('JUnit and Markdown reports have every exchange', async () => {
   const db = await recordOld(call(1, 'greet'), call(2, 'delete'));
   const [junit, markdown] = [join(tempFolder(), 'out.xml'), join(tempFolder(), 'out.md')];
   await verify(...old(db), '--junit', junit, '--markdown', markdown, ...server('2'));

@@ -170,7 +170,7 @@ test('where no index can be kept, every frame is read, and that is said', async 
   expect(stderr).toMatch(/^tapedeck: the index beside the store cannot be kept: .*\n$/);
 });
 
-test('a search whose reader leaves ends', async () => {
+inFull('a search whose reader leaves ends', async () => {
   const db = await storeOf(
     'one',
     Array.from({ length: 3000 }, (_, i) => call(i, `needle ${'x'.repeat(500)}`)),

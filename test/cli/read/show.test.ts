@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { widthOf } from '../../../src/inspect/view/text.ts';
 import { storeOnce } from '../../support/once.ts';
+import { inFull } from '../../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -193,7 +194,7 @@ test('list shows the newest sessions first, and no more than wanted', async () =
   expect(stdout.toString()).not.toMatch(/first/);
 });
 
-test('a reader that leaves early is no error', async () => {
+inFull('a reader that leaves early is no error', async () => {
   const db = tempStore();
   const { child, ended } = record(db, ['cat.js']);
   child.stdin.end(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x'.repeat(1000) })}\n`.repeat(5000));

@@ -1,5 +1,6 @@
 import { renameSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { inFull } from '../../support/scale.ts';
 import { type JsonFrame, type Run, record, tapedeck, tempStore, until } from '../../support/tapedeck.ts';
 
 const HELLO = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
@@ -48,7 +49,7 @@ test('of a store that it waited for everything shows, however much was there at 
   await stop(following);
 });
 
-test('one session alone is followed by its name, and again when it is started again', async () => {
+inFull('one session alone is followed by its name, and again when it is started again', async () => {
   const db = tempStore();
   const first = record(db, ['echo.js'], ['--name', 'mine']);
   first.child.stdin.end(HELLO);
@@ -64,7 +65,7 @@ test('one session alone is followed by its name, and again when it is started ag
   await stop(following);
 });
 
-test('it begins with the last frames of the newest session', async () => {
+inFull('it begins with the last frames of the newest session', async () => {
   const db = tempStore();
   const { child, ended } = record(db, ['cat.js']);
   child.stdin.end([1, 2, 3].map((id) => `{"jsonrpc":"2.0","id":${id},"method":"call/${id}"}\n`).join(''));

@@ -13,7 +13,7 @@ import {
   STOPPED,
   startRecording,
 } from '../../support/http-store.ts';
-import { scale } from '../../support/scale.ts';
+import { inFull, scale } from '../../support/scale.ts';
 import { FAKE_KEY, FAKE_SECRETS, storeHolds } from '../../support/secrets.ts';
 import {
   fixture,
@@ -160,7 +160,7 @@ test('a log that only mentions the beginning of a key loses no further lines', (
   store.close();
 });
 
-test('however bodies and events are cut into pieces, no file has a secret', async () => {
+inFull('however bodies and events are cut into pieces, no file has a secret', async () => {
   await fc.assert(
     fc.asyncProperty(planted, places, async (secrets, cuts) => {
       const recording = startRecording();
@@ -325,7 +325,7 @@ test.each([
   expect(stderr).toContain(why);
 });
 
-test('own rules and paths are heeded', async () => {
+inFull('own rules and paths are heeded', async () => {
   const db = tempStore();
   const run = record(db, ['cat.js'], ['--redact', '$.params.card', '--redact-rule', 'ticket=/TCK-\\d+/']);
   run.child.stdin.end(`${rpc({ id: 1, method: 'x', params: { card: { no: 4711 }, text: 'see TCK-77' } })}\n`);
