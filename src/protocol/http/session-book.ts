@@ -46,6 +46,8 @@ export type Session = Shelved & {
   client: string | null;
   protocolVersion: string | null;
   credentials: string | null;
+  /** `User-Agent` of the latest request with messages, or of the stream that was asked for before any. */
+  agent: string | null;
   /** The latest answer refused the credentials, so the next request may bring others. */
   isRefused: boolean;
   /** Where its messages were posted last. */
@@ -268,6 +270,7 @@ function newSession(number: number, at: number): Session {
     client: null,
     protocolVersion: null,
     credentials: null,
+    agent: null,
     isRefused: false,
     target: null,
     inFlight: 0,

@@ -142,7 +142,9 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
 function begin({ facts, body, session }: SessionExchange): void {
   // A body that is not read yet may be anything.
   if (body.kind !== 'other' || facts.method === 'POST') session.pending.set(facts.exchange, body.kind);
+  if (body.kind === 'stream') session.agent ??= facts.agent;
   if (!hasMessages(body)) return;
+  session.agent = facts.agent;
   session.credentials = facts.credentials;
   session.target = facts.target;
   if (body.kind === 'legacy') {
@@ -180,7 +182,8 @@ function endReason(method: string, kind: RequestKind, status: number): HttpEndRe
  *
  * 1. `Mcp-Session-Id`: the session known by it, even one that has ended; an unknown id opens one (the proxy came late).
  * 2. A target that a legacy SSE stream announced, unless by GET: its session; of several the latest that is open.
- * 3. `initialize`: a free session, or one that so far only probed (`server/discover`); neither of another client.
+ * 3. `initialize`: a free session, or one that so far only probed (`server/discover`); neither of another client. A free
+ *    session is of another client too where its requests had another `User-Agent`; so in rules 4 and 5.
  * 4. 2026-07-28 requests: the session of the same client, version and credentials; else the one whose credentials were
  *    just refused; else a free session, of no other client or credentials.
  * 5. Other messages: the established stateless session with these credentials (else one whose were just refused) and
@@ -211,6 +214,8 @@ export type RequestFacts = {
   sessionId: string | null;
   /** `Authorization`, or anything that is equal where that is. */
   credentials: string | null;
+  /** `User-Agent`. */
+  agent: string | null;
   /** `MCP-Protocol-Version`. */
   protocolVersion: string | null;
   /** Whether `Accept` names event streams. */
@@ -280,7 +285,8 @@ function suiting(facts: RequestFacts, body: Body): Wanted[] {
       return [
         {
           from: [NEW, probedBy(body)],
-          suits: (session) => (isFree(session) && isNoOther(session, body)) || hasOnlyProbed(session, body),
+          suits: (session) =>
+            (isFree(session) && isNoOther(session, facts, body)) || hasOnlyProbed(session, body),
         },
       ];
     case 'modern':
@@ -292,7 +298,7 @@ function suiting(facts: RequestFacts, body: Body): Wanted[] {
         { from: [REFUSED], suits: (session) => isSameModern(session, body) && session.isRefused },
         {
           from: [NEW],
-          suits: (session) => isFree(session) && isNoOther(session, body) && mayTake(session, facts),
+          suits: (session) => isFree(session) && isNoOther(session, facts, body) && mayTake(session, facts),
         },
       ];
     case 'legacy':
@@ -304,7 +310,11 @@ function suiting(facts: RequestFacts, body: Body): Wanted[] {
         { from: [REFUSED], suits: (session) => isSameLegacy(session, body) && session.isRefused },
         {
           from: [NEW],
-          suits: (session) => isBeingSetUp(session) && !isOpening(session) && mayTake(session, facts),
+          suits: (session) =>
+            isBeingSetUp(session) &&
+            !isOpening(session) &&
+            isSameAgent(session, facts) &&
+            mayTake(session, facts),
         },
       ];
     case 'stream':
@@ -329,8 +339,14 @@ function isOpening({ pending }: Session): boolean {
   return false;
 }
 
-function isNoOther(session: Session, { client }: Body): boolean {
+function isNoOther(session: Session, facts: RequestFacts, { client }: Body): boolean {
+  if (!isSameAgent(session, facts)) return false;
   return session.client === null || client === null || session.client === client;
+}
+
+/** Not every request of a client needs to say it. */
+function isSameAgent(session: Session, { agent }: RequestFacts): boolean {
+  return session.agent === null || agent === null || session.agent === agent;
 }
 
 function hasOnlyProbed(session: Session, { client }: Body): boolean {

@@ -154,6 +154,7 @@ export class OpenHttpExchange {
         target: path,
         sessionId: headerOf(headers, 'mcp-session-id') || null,
         credentials: headerOf(headers, 'authorization') || null,
+        agent: headerOf(headers, 'user-agent') || null,
         protocolVersion: headerOf(headers, 'mcp-protocol-version') || null,
         acceptsEvents: headerOf(headers, 'accept').includes(EVENTS_TYPE),
       },

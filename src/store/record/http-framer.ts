@@ -127,6 +127,7 @@ const UNKNOWN_REQUEST = {
   connection: '',
   sessionId: null,
   credentials: null,
+  agent: null,
   protocolVersion: null,
   acceptsEvents: false,
 };

@@ -19,6 +19,7 @@ type More = {
   by?: string;
   id?: string | null;
   token?: string | null;
+  agent?: string | null;
   version?: string | null;
 };
 type Answer = { status?: number; gives?: string | null };
@@ -57,6 +58,7 @@ function createRun(options: Partial<HttpSessionsOptions> = {}) {
   /** A request whose answer has still to come. */
   function begin(body: object | null, more: More = {}) {
     const { on = 'a', to = '/mcp', by = 'POST', id = null, token = null, version = null } = more;
+    const { agent = null } = more;
     count += 1;
     at += 1000;
     const exchange = count;
@@ -68,6 +70,7 @@ function createRun(options: Partial<HttpSessionsOptions> = {}) {
       target: to,
       sessionId: id,
       credentials: token,
+      agent,
       protocolVersion: version,
       // As clients of MCP do; a browser that fetches an icon does not.
       acceptsEvents: by === 'POST' || (by === 'GET' && !to.includes('.')),
@@ -299,6 +302,23 @@ test('a client does not turn to initialize while its probes are in flight', () =
   say(probe());
   expect(begin(probe()).session).toBe(1);
   expect(say(initialize(), { on: 'b' })).toBe(2);
+});
+
+test('a stream that was asked for in vain is the beginning of its own client’s session alone', () => {
+  for (const second of [initialize(), CALL, modern()]) {
+    const { say } = createRun();
+    expect(say(null, { ...get(), agent: 'one', status: 405 })).toBe(1);
+    expect(say(second, { agent: 'other', on: 'b' })).toBe(2);
+    expect(say(initialize(), { agent: 'one', on: 'c' })).toBe(1);
+  }
+});
+
+test('a client that does not always say what it is has one session', () => {
+  const { say } = createRun();
+  expect(say(null, { ...get(), status: 405 })).toBe(1);
+  expect(say(initialize(), { agent: 'one', status: 401 })).toBe(1);
+  expect(say(null, { ...get('/.well-known/oauth-protected-resource'), agent: 'its browser' })).toBe(1);
+  expect(say(initialize())).toBe(1);
 });
 
 test('a refused POST, the legacy stream after it and its POSTs stand in one session', () => {
@@ -658,6 +678,7 @@ test('a session that nothing names is not reopened, whether or not its end was t
     exchange: 99,
     at: 60 * MINUTE,
     credentials: null,
+    agent: null,
     protocolVersion: null,
     acceptsEvents: true,
   };
