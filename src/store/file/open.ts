@@ -117,6 +117,7 @@ export function openForReading(file: string, migrations: readonly string[] = MIG
       `There is no store at ${file} yet. Record something first: tapedeck record -- <command>`,
     );
   }
+  assertNoFolder(file);
   const store = new Database(file, { readonly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     const version = checkedVersion(store, file, migrations.length);
@@ -175,10 +176,22 @@ function isAtLeast(version: readonly number[], least: readonly number[]): boolea
 
 /** SQLite gives its -wal and -shm files the rights of the store, so it is enough to make a new store itself private. */
 function createFile(file: string): void {
-  if (existsSync(file)) return;
+  if (existsSync(file)) {
+    assertNoFolder(file);
+    return;
+  }
   const folder = dirname(file);
   if (makeFolder(folder, true)) chmodSync(folder, 0o700);
   closeSync(openSync(file, 'a', 0o600));
+}
+
+/** SQLite only says that it cannot read one, as of a disk that fails. */
+function assertNoFolder(file: string): void {
+  if (statSync(file).isDirectory())
+    throw new TapedeckError(
+      'not-a-store',
+      `Expected a store, got a folder: ${file}. Name a file in it with --db.`,
+    );
 }
 
 /** Returns whether it was not there. Node's recursive `mkdir` never ends where a parent is there and seems missing, as in /proc. */

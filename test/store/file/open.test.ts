@@ -103,6 +103,12 @@ test('another program’s database is refused, whatever its version says', () =>
   expect(() => openForReading(db)).toThrow(/another program's database/);
 });
 
+test('a folder in the place of a store is refused, and says how to name a file', () => {
+  const folder = tempFolder();
+  for (const open of [openStore, openForReading])
+    expect(() => open(folder)).toThrow(`got a folder: ${folder}. Name a file in it with --db.`);
+});
+
 test('reading a store that is not there says how to make one, and makes none', () => {
   const db = tempStore();
   expect(() => openForReading(db)).toThrow(/There is no store at .* tapedeck record/);
