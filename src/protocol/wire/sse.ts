@@ -15,6 +15,7 @@
  */
 
 import { createParser } from 'eventsource-parser';
+import { memoize } from '../bounded.ts';
 import { byteOrderMarkLength } from '../text.ts';
 import { Fragments } from './fragments.ts';
 
@@ -193,14 +194,18 @@ const NAME_AND_COLON_MAX = 6;
 
 /** Reads one block's fields: the first block's if there are several, and what came of it if it is not complete. */
 export function readSse(block: Buffer): SseFields {
-  const texts = new Map<string, Buffer>();
+  let texts: Map<string, Buffer> | undefined;
   const data = createDataJoiner(block.length);
   for (const line of linesOf(block)) {
     const name = fieldName(line);
     if (name === 'data') data.add(fieldValue(line));
-    else if (TEXT_FIELDS.has(name) && !(name === 'id' && line.includes(0))) texts.set(name, line);
+    else if (TEXT_FIELDS.has(name) && !(name === 'id' && line.includes(0))) {
+      texts ??= new Map();
+      texts.set(name, line);
+    }
   }
-  return { ...readTexts(texts, block.length), data: data.joined() };
+  const { event, id, retry, hasComment } = texts === undefined ? NO_TEXTS : readTexts(texts, block.length);
+  return { event, id, retry, hasComment, data: data.joined() };
 }
 
 /**
@@ -225,8 +230,10 @@ export function* linesOf(block: Buffer): Generator<Buffer> {
 }
 
 export function fieldName(line: Buffer): string {
-  const [name = ''] = line.toString('latin1', 0, NAME_AND_COLON_MAX).split(':', 1);
-  return name;
+  const most = Math.min(line.length, NAME_AND_COLON_MAX);
+  let end = 0;
+  while (end < most && line[end] !== COLON) end += 1;
+  return line.toString('latin1', 0, end);
 }
 
 export function fieldValue(line: Buffer): Buffer {
@@ -257,15 +264,30 @@ function createDataJoiner(maxBytes: number): { add(value: Buffer): void; joined(
   return { add, joined: () => all?.subarray(0, length) ?? first };
 }
 
+type Texts = Omit<SseFields, 'data'>;
+
+const NO_TEXTS: Texts = { event: null, id: null, retry: null, hasComment: false };
+
+/** Most blocks have no other line, and always the same one. */
+const readEventLine = memoize((line) => parseTexts([line], EMPTY, line.length));
+
+/** Reads the lines that count, all but `data`, by their names. */
+function readTexts(lines: ReadonlyMap<string, Buffer>, blockSize: number): Texts {
+  const event = lines.size === 1 ? lines.get('event') : undefined;
+  if (event !== undefined) return readEventLine(event.toString());
+  const texts = [...lines.values()].map((line) => line.toString());
+  return parseTexts(texts, lines.get('retry') ?? EMPTY, blockSize);
+}
+
 /**
- * Reads the lines that count, all but `data`. The parser is fed line by line, because text with a lone CR in it takes it
- * quadratic time. It forgets `id` and `event` of a block without data, so that an empty data line closes every block.
+ * The parser is fed line by line, because text with a lone CR in it takes it quadratic time. It forgets `id` and `event` of a
+ * block without data, so that an empty data line closes every block.
  */
-function readTexts(lines: ReadonlyMap<string, Buffer>, blockSize: number): Omit<SseFields, 'data'> {
-  const fields: Omit<SseFields, 'data'> = { event: null, id: null, retry: null, hasComment: false };
+function parseTexts(lines: readonly string[], retry: Buffer, blockSize: number): Texts {
+  const fields: Texts = { ...NO_TEXTS };
   const readRetry = () => {
     // The parser makes a number of it, which loses leading zeros and, beyond 2^53, digits.
-    fields.retry = fieldValue(lines.get('retry') ?? EMPTY).toString();
+    fields.retry = fieldValue(retry).toString();
   };
   const parser = createParser({
     maxBufferSize: blockSize + NAME_AND_COLON_MAX,
@@ -280,7 +302,7 @@ function readTexts(lines: ReadonlyMap<string, Buffer>, blockSize: number): Omit<
     // The only lines it gets that it may object to are those whose retry is no number.
     onError: readRetry,
   });
-  for (const line of lines.values()) parser.feed(`${line.toString()}\n`);
+  for (const line of lines) parser.feed(`${line}\n`);
   parser.feed('data\n\n');
   return fields;
 }

@@ -125,10 +125,12 @@ export function createEventCollector(options: {
       hash ??= createHash('sha256');
       hash.update(bytes);
     },
-    onBlock(block) {
-      const before = originals.shift()?.payload;
-      const original = before === undefined || before.equals(block.payload) ? null : before;
-      onBlock({ ...block, original, sha256: hash?.digest('hex') ?? null, isDecoded: true });
+    onBlock({ at, payload, size, truncated, isComplete }) {
+      const before = originals.length === 0 ? undefined : originals.shift()?.payload;
+      const original = before === undefined || before.equals(payload) ? null : before;
+      const sha256 = hash?.digest('hex') ?? null;
+      // Not spread: there may be tens of thousands of them a second.
+      onBlock({ at, payload, size, truncated, isComplete, original, sha256, isDecoded: true });
       hash = undefined;
     },
   });
