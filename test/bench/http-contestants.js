@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { processorTime } from './processor.js';
+import { memoryOf, processorTime } from './processor.js';
 
 const here = import.meta.dirname;
 const START_MS = 30_000;
@@ -39,6 +39,8 @@ const CONTESTANTS = {
     ...['--set', 'store_streamed_bodies=true', '-w', files.flows],
   ],
 };
+
+export const startTapedeck = (url, files) => startProgram(CONTESTANTS.tapedeck(url, files));
 
 /** What the store says: whole exchanges and messages that it has, and those that it knows to have missed. */
 const RECORDED = `SELECT (SELECT count(ended_at) FROM http_exchange) AS exchanges,
@@ -153,6 +155,7 @@ export async function startProgram([command, ...args]) {
   return {
     url: `http://127.0.0.1:${port}${PATH}`,
     processor: () => processorTime(child.pid),
+    memoryMb: () => memoryOf(child.pid),
     async stop() {
       const timer = setTimeout(killIt, STOP_MS);
       child.kill('SIGTERM');

@@ -15,3 +15,10 @@ export function processorTime(pid) {
   }
   return nanoseconds / 1000;
 }
+
+/** What it has in memory, in megabytes; null where the platform does not tell. */
+export function memoryOf(pid) {
+  if (process.platform !== 'linux') return null;
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)[1]) / 1024;
+}

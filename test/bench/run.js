@@ -40,6 +40,7 @@ const size = isQuick
       httpSeconds: 1,
       events: 250,
       busyCalls: 100,
+      floodEvents: 100_000,
       starts: 15,
     }
   : {
@@ -52,6 +53,7 @@ const size = isQuick
       httpSeconds: 2,
       events: 750,
       busyCalls: 500,
+      floodEvents: 500_000,
       starts: 51,
     };
 const progress = (text) => process.stderr.write(`${text}\n`);

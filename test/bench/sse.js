@@ -1,22 +1,91 @@
-// The SSE row: how much later than without a proxy each event of a stream arrives. An event carries the time it was
-// sent at; the clock is the machine's, the same in all processes.
+// The SSE rows: how much later than without a proxy each event of a stream arrives. An event carries the time it was
+// sent at; the clock is the machine's, the same in all processes. And whether a stream of very many small events is recorded
+// whole, and in how much memory.
 import { once } from 'node:events';
 import { request } from 'node:http';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { format, median, percentile, ratioRow } from './figures.js';
-import { lossText, measureInTurn, withLoss } from './http-contestants.js';
+import {
+  lossText,
+  measureInTurn,
+  startProgram,
+  startTapedeck,
+  UPSTREAM,
+  withLoss,
+} from './http-contestants.js';
 
 /** So many that each program is compiled before the clock counts, then few, each on its own. */
 const WARM_UP = { events: 5000, everyMs: 1, atOnce: 10 };
 const RATE = { everyMs: 2, atOnce: 1 };
 
-export async function benchSse(folder, { httpRounds, events, progress }) {
+/** Some more than 50,000 a second, since timers run late. */
+const FLOOD = { everyMs: 1, atOnce: 60 };
+
+export async function benchSse(folder, { httpRounds, events, floodEvents, progress }) {
   const { results, count } = await measureInTurn(folder, {
     rounds: httpRounds,
     progress,
     what: 'SSE',
     measure: (url) => measure(url, events),
   });
-  return { absolute: absoluteRows(results), loss: lossText(count), rows: [sseRow(results, count)] };
+  const rows = [sseRow(results, count), ...(await floodRows(folder, floodEvents, progress))];
+  return { absolute: absoluteRows(results), loss: lossText(count), rows };
+}
+
+async function floodRows(folder, events, progress) {
+  progress(`a stream of ${events} events`);
+  const store = join(folder, 'flood.db');
+  const upstream = await startProgram(UPSTREAM);
+  const direct = await flood(upstream.url, events);
+  const tapedeck = await startTapedeck(upstream.url, { store });
+  const memory = [];
+  const timer = setInterval(() => memory.push(tapedeck.memoryMb()), 200);
+  const recorded = await flood(tapedeck.url, events);
+  clearInterval(timer);
+  await tapedeck.stop();
+  await upstream.stop();
+  const db = new Database(store, { readonly: true });
+  const stored = db.prepare("SELECT count(*) FROM frame WHERE channel = 'sse'").pluck().get();
+  db.close();
+  // The answer is one more event.
+  const lost = events + 1 - stored;
+  const what = `SSE: one stream of ${events.toLocaleString('en-US')} events, as fast as it comes`;
+  const rate = ratioRow(what, [recorded], [direct], { yardstick: 'no proxy' }, 'events/s');
+  const fifth = memory[Math.floor(memory.length / 5)];
+  const growth = Math.max(...memory) / fifth;
+  return [
+    {
+      ...rate,
+      wanted: '≥ 50,000 a second, none lost',
+      met: lost > 0 ? `LOST ${lost}` : recorded >= 50_000 ? 'yes' : 'NO',
+    },
+    {
+      what: 'SSE: the most memory in that time',
+      tapedeck: `${format(Math.max(...memory))} MB`,
+      against: `${format(fifth)} MB after a fifth`,
+      ratio: `${growth.toFixed(2)}×`,
+      wanted: '≤ 1.5×',
+      met: growth <= 1.5 ? 'yes' : 'NO',
+    },
+  ];
+}
+
+/** Events a second. They are counted by their ends: parsing them here would take longer than passing them on. */
+async function flood(url, events) {
+  const began = performance.now();
+  const answer = await ask(url, { ...FLOOD, events });
+  let seen = 0;
+  let isAfterLf = false;
+  answer.on('data', (bytes) => {
+    for (const byte of bytes) {
+      if (byte === 0x0a && isAfterLf) seen += 1;
+      isAfterLf = byte === 0x0a;
+    }
+  });
+  await once(answer, 'end');
+  if (seen !== events + 1) throw new Error(`${seen} of ${events + 1} events came`);
+  return (events / (performance.now() - began)) * 1000;
 }
 
 async function measure(url, events) {
@@ -32,8 +101,7 @@ async function measure(url, events) {
   };
 }
 
-/** The delay of each event in microseconds. */
-async function receive(url, wanted) {
+async function ask(url, wanted) {
   const params = { name: 'stream', arguments: wanted };
   const asked = request(url, {
     method: 'POST',
@@ -42,6 +110,12 @@ async function receive(url, wanted) {
   });
   asked.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
   const [answer] = await once(asked, 'response');
+  return answer;
+}
+
+/** The delay of each event in microseconds. */
+async function receive(url, wanted) {
+  const answer = await ask(url, wanted);
   const delays = [];
   let rest = '';
   answer.setEncoding('utf8').on('data', (text) => {
