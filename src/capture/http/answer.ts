@@ -18,6 +18,12 @@ import {
 } from './edits.ts';
 import { type RelayedHeaders, relayHeaders } from './headers.ts';
 
+/**
+ * Shows what was forwarded, a moment later: what Node was given to write goes out at the end of the turn. `hold` is called
+ * with what to wait for, if there is anything, before more of that body is read.
+ */
+export type Show = (event: HttpEvent, hold?: (wait: Promise<void>) => void) => void;
+
 type AnswerContext = {
   exchange: number;
   request: IncomingMessage;
@@ -26,7 +32,7 @@ type AnswerContext = {
   /** Null where nothing may be edited. */
   origins: Origins | null;
   metadataPaths: MetadataPaths;
-  show: (event: HttpEvent) => Promise<void> | undefined;
+  show: Show;
 };
 
 /** Paths of the upstream at which it has said that its protected-resource metadata stands. */
@@ -82,8 +88,7 @@ function relayBody({ exchange, response, answer, show }: AnswerContext, edit: Bo
     if (bytes.length === 0) return;
     if (!response.write(bytes)) answer.pause();
     const event = { type: 'response-body', exchange, at: now(), bytes } as const;
-    const wait = show(original === undefined ? event : { ...event, original });
-    if (wait !== undefined) hold(wait);
+    show(original === undefined ? event : { ...event, original }, hold);
   };
   const hold = (wait: Promise<void>) => {
     isHeld = true;

@@ -9,7 +9,7 @@ import type { AccessCheck } from '../../net/listen.ts';
 import { fieldsOf } from '../../protocol/http/headers.ts';
 import type { HttpEndEvent, HttpEvent } from '../../protocol/wire/http-event.ts';
 import { now } from '../clock.ts';
-import { type MetadataPaths, relayAnswer } from './answer.ts';
+import { type MetadataPaths, relayAnswer, type Show } from './answer.ts';
 import type { Origins } from './edits.ts';
 import {
   findFramingProblem,
@@ -33,8 +33,7 @@ export type ProxyContext = {
   isCut: boolean;
   /** The server seems to have refused this `Host`. */
   hintAtHost: (sent: string) => void;
-  /** May return what to wait for before more of the body is read. */
-  show: (event: HttpEvent) => Promise<void> | undefined;
+  show: Show;
 };
 
 export class ProxyExchange implements UpstreamListener {
@@ -239,12 +238,12 @@ export class ProxyExchange implements UpstreamListener {
 
   #showBody(proxied: ClientRequest): void {
     const request = this.#request;
-    const onData = (bytes: Buffer) => {
-      const wait = this.#show({ type: 'request-body', exchange: this.#number, at: now(), bytes });
-      if (wait === undefined) return;
+    const hold = (wait: Promise<void>) => {
       request.pause();
       void wait.then(() => request.resume());
     };
+    const onData = (bytes: Buffer) =>
+      this.#show({ type: 'request-body', exchange: this.#number, at: now(), bytes }, hold);
     const onEnd = () => this.#showRequestEnd(true);
     request.on('data', onData);
     request.on('end', onEnd);
@@ -278,8 +277,8 @@ export class ProxyExchange implements UpstreamListener {
     return { closedBy: 'client', error: 'the client closed the connection' };
   }
 
-  #show(event: HttpEvent): Promise<void> | undefined {
-    return this.#context.show(event);
+  #show(event: HttpEvent, hold?: (wait: Promise<void>) => void): void {
+    this.#context.show(event, hold);
   }
 }
 

@@ -137,15 +137,27 @@ function createRelay(options: HttpOptions) {
       if (!hasHinted) onNotice(hostHint(sent, hasEdits));
       hasHinted = true;
     },
-    show(event) {
-      try {
-        return onEvent(event);
-      } catch {
-        failed += 1;
-        return undefined;
-      }
+    show(event, hold) {
+      if (shown.length === 0) setImmediate(flush);
+      shown.push({ event, hold });
     },
   };
+  /** In the order in which it passed. */
+  let shown: { event: HttpEvent; hold: ((wait: Promise<void>) => void) | undefined }[] = [];
+
+  function flush(): void {
+    const all = shown;
+    shown = [];
+    for (const { event, hold } of all) {
+      try {
+        const wait = onEvent(event);
+        if (wait !== undefined) hold?.(wait);
+      } catch {
+        failed += 1;
+      }
+    }
+  }
+
   const onEnd = () => {
     open -= 1;
     onLeft();
@@ -168,7 +180,10 @@ function createRelay(options: HttpOptions) {
         onLeft();
       });
     },
-    close: upstream.close,
+    close() {
+      upstream.close();
+      flush();
+    },
     openHttpExchanges: () => open,
     failedEvents: () => failed,
   };

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
+import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import { bodyOf, openSocket, readBody, startProxy, startServer } from '../../support/http.ts';
+import { until } from '../../support/tapedeck.ts';
 
 test('any method and path reaches the upstream as the client wrote it', async () => {
   const seen: string[] = [];
@@ -307,4 +309,35 @@ test('headers as large as tokens can be come through', async () => {
   const call = request({ port, agent, headers: { Authorization: token }, maxHeaderSize: 400_000 }).end();
   const [answer] = (await once(call, 'response')) as [IncomingMessage];
   expect(answer.headers['x-echo']).toBe(token);
+});
+
+/** Reads from a port in a thread of its own, and says in `seen` when there was something. */
+const READER = `
+  const { workerData } = require('node:worker_threads');
+  const socket = require('node:net').connect(workerData.port, '127.0.0.1');
+  socket.on('data', () => {
+    Atomics.add(workerData.seen, 0, 1);
+    Atomics.notify(workerData.seen, 0);
+  });
+  socket.write('GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n');
+`;
+
+test('what passes has reached the other side before it is shown', async () => {
+  const upstream = await startServer((_req, res) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' });
+    res.write('data: 1\n\n');
+  });
+  const seen = new Int32Array(new SharedArrayBuffer(4));
+  const waits: string[] = [];
+  const { port } = await startProxy(upstream.url, {
+    onEvent({ type }) {
+      // Nothing else can happen in this thread meanwhile.
+      if (type === 'response-body') waits.push(Atomics.wait(seen, 0, 0, 10_000));
+      return undefined;
+    },
+  });
+  const reader = new Worker(READER, { eval: true, workerData: { port, seen } });
+  onTestFinished(async () => void (await reader.terminate()));
+  await until('it is shown', () => waits.length > 0);
+  expect(waits).not.toContain('timed-out');
 });
