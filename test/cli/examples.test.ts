@@ -80,7 +80,10 @@ async function prepare(folder: string): Promise<void> {
     await tapedeckInProcess(['import', file, '--name', name], { env });
   }
   const store = new Database(env['TAPEDECK_DB'] ?? '');
-  store.prepare("UPDATE session SET id = '4f2a00000001' WHERE name = 'monday'").run();
+  // Ids are random, and no other one may begin like the one that the examples name.
+  store.exec(
+    "UPDATE session SET id = printf('%012x', number); UPDATE session SET id = '4f2a00000001' WHERE name = 'monday'",
+  );
   store.close();
 }
 
