@@ -4,9 +4,10 @@
  */
 
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { TapedeckError } from '../errors.ts';
+import { makeFolder } from '../store/file/path.ts';
 import { writeConfig } from './file.ts';
 
 /** A URL entry whose server is reached through a local port. */
@@ -53,7 +54,7 @@ export function openKeeper(folder: string): Keeper {
     },
     copyOf: (file) => (existsSync(copyPath(file)) ? readFileSync(copyPath(file)) : null),
     keep(kept, copy) {
-      mkdirSync(folderOf(kept.file), { recursive: true, mode: 0o700 });
+      makeFolder(folderOf(kept.file), 0o700);
       writeConfig(copyPath(kept.file), copy);
       writeConfig(join(folderOf(kept.file), STATE), Buffer.from(`${JSON.stringify(kept)}\n`));
     },

@@ -1,6 +1,6 @@
 /** Opens a recording for a test, and joins the parts of the kit to a deck. */
 
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
@@ -15,6 +15,7 @@ import { createMock } from '../replay/mock.ts';
 import type { Recording } from '../replay/recording/recording.ts';
 import { openPlayback, type Playback } from '../sources/playback.ts';
 import { isTextRecording, openRecordingSource } from '../sources/source.ts';
+import { makeFolder } from '../store/file/path.ts';
 import { replaceFile } from '../store/file/replace-file.ts';
 import { NO_NOTICES } from '../store/keep/catch-up.ts';
 import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrder } from './assertions.ts';
@@ -80,7 +81,7 @@ async function openPlayed(
   const reading = { signal, onFrame() {}, notices: NO_NOTICES };
   try {
     const asksServer = mode !== 'none' && upstream !== null;
-    if (asksServer && isTextRecording(recording)) mkdirSync(dirname(recording), { recursive: true });
+    if (asksServer && isTextRecording(recording)) makeFolder(dirname(recording), 0o777);
     return await openPlayback({
       ...{ recording, db, mode, keepsFailures, redaction, edit },
       openSource: () => openRecordingSource(recording, db, reading),

@@ -4,7 +4,7 @@
 import { CHANNELS } from '../../build/protocol/wire/frame.js';
 import { openStore } from '../../build/store/file/open.js';
 import { createStdioFramer } from '../../build/store/record/stdio-framer.js';
-import { createIndexer } from '../../build/store/write/index.js';
+import { createIndexer, prepareIndex } from '../../build/store/write/index.js';
 import { createPendingSession } from '../../build/store/write/pending.js';
 import { createRowWriter, insertSession } from '../../build/store/write/rows.js';
 
@@ -52,7 +52,7 @@ function writeSession(store, s, name, pending) {
   };
   pending.change({ end: { at: FIRST_AT + s * SESSION_US + 6e8, ...end } });
   store.transaction(() => writer.write(key, pending))();
-  createIndexer(store, key.number).advance(Number.POSITIVE_INFINITY);
+  createIndexer(store, key.number, prepareIndex(store)).advance(Number.POSITIVE_INFINITY);
   return pending.frames().reduce((sum, frame) => sum + frame.size, 0);
 }
 

@@ -1,8 +1,8 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
 import { holdHandles } from './handles.ts';
+import { makeFolder } from './path.ts';
 import { troubleOf } from './trouble.ts';
 
 const WAIT_MS = 10_000;
@@ -25,7 +25,7 @@ export async function withLock<T>(folder: string, work: () => Promise<T>): Promi
 function take(folder: string): Database.Database {
   let lock: Database.Database | undefined;
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder, 0o700);
     lock = new Database(join(folder, 'lock.db'), { timeout: WAIT_MS });
     lock.exec('BEGIN EXCLUSIVE');
     return lock;

@@ -1,10 +1,11 @@
 /** Opening a store: rights, pragmas, migrations. One store is written by many processes at once. */
 
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
 import { holdHandles } from './handles.ts';
+import { makeFolder } from './path.ts';
 import { MIGRATIONS } from './schema.ts';
 
 export type Store = Database.Database;
@@ -181,7 +182,7 @@ function createFile(file: string): void {
     return;
   }
   const folder = dirname(file);
-  if (makeFolder(folder, true)) chmodSync(folder, 0o700);
+  if (makeFolder(folder, 0o700)) chmodSync(folder, 0o700);
   closeSync(openSync(file, 'a', 0o600));
 }
 
@@ -192,20 +193,6 @@ function assertNoFolder(file: string): void {
       'not-a-store',
       `Expected a store, got a folder: ${file}. Name a file in it with --db.`,
     );
-}
-
-/** Returns whether it was not there. Node's recursive `mkdir` never ends where a parent is there and seems missing, as in /proc. */
-function makeFolder(folder: string, withParents: boolean): boolean {
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-    return true;
-  } catch (error) {
-    if (existsSync(folder)) return false;
-    if (!withParents || (error as { code?: string }).code !== 'ENOENT' || dirname(folder) === folder)
-      throw error;
-    makeFolder(dirname(folder), true);
-    return makeFolder(folder, false);
-  }
 }
 
 /** A store that came from elsewhere, as by a copy, may be readable by all; so may what lies beside it. */

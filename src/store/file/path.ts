@@ -1,7 +1,8 @@
 /** Where things of the user are by default, and where the store is. Imports next to nothing, so that a server starts at once. */
 
+import { existsSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 
 type Environment = NodeJS.ProcessEnv;
 
@@ -53,5 +54,23 @@ export function cacheFolder(env: Environment): string {
       return join(env['LOCALAPPDATA'] || join(home, 'AppData', 'Local'), 'tapedeck', 'Cache');
     default:
       return join(env['XDG_CACHE_HOME'] || join(home, '.cache'), 'tapedeck');
+  }
+}
+
+/**
+ * Makes a folder, and those it lies in. Returns whether it was not there. Node's own recursive `mkdir` never ends where a parent
+ * is there and seems missing, as in /proc.
+ */
+export function makeFolder(folder: string, mode: number, withParents = true): boolean {
+  try {
+    mkdirSync(folder, { mode });
+    return true;
+  } catch (error) {
+    if (existsSync(folder)) return false;
+    const parent = dirname(folder);
+    if (!withParents || (error as { code?: string }).code !== 'ENOENT' || parent === folder) throw error;
+    makeFolder(parent, mode);
+    // Once: somebody else may have made the parent meanwhile.
+    return makeFolder(folder, mode, false);
   }
 }

@@ -6,6 +6,7 @@
 import { hostname } from 'node:os';
 import type { Statement } from 'better-sqlite3';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import type { Frame } from '../../protocol/wire/frame.ts';
 import type { SessionEnd, SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { processStarted } from '../file/process.ts';
@@ -73,7 +74,7 @@ const NOTHING: readonly PendingPiece[] = [];
 
 /**
  * `onChange` is called when something waits to be stored, which may come by itself, later than it was fed; `onNotice` with
- * what the recorder's user should know.
+ * what the recorder's user should know; `onWork` before each frame that secrets are looked for in, which may take long.
  */
 export function createIntake(
   start: RecordingStart,
@@ -81,10 +82,11 @@ export function createIntake(
   redaction: RedactionProfile | null,
   onChange: () => void,
   onNotice: (text: string) => void,
+  onWork: () => void = () => {},
 ): Intake {
   const isStdio = start.transport === 'stdio';
   const secrets = redaction === null ? null : createStoreRedactor(redaction);
-  const redactFrame = secrets && createFrameRedactor(secrets.redactor);
+  const redactFrame = secrets && telling(onWork, createFrameRedactor(secrets.redactor));
   const firstSign = secrets?.redactor.firstSign ?? null;
   /** By their numbers within this run. */
   const sessions = new Map<number, PendingSession>();
@@ -100,7 +102,6 @@ export function createIntake(
   /** What `save` has stored, until `confirm`. */
   let saved = new Map<PendingSession, SessionKey>();
   let pieces = NOTHING;
-
   const framer = createFramer();
 
   function createFramer(): Framer {
@@ -321,5 +322,12 @@ function createDetour(): Detour {
       kept.clear();
       spooled.clear();
     },
+  };
+}
+
+function telling(onWork: () => void, redact: (frame: Frame) => Frame): (frame: Frame) => Frame {
+  return (frame) => {
+    onWork();
+    return redact(frame);
   };
 }

@@ -77,6 +77,12 @@ type WriterThread = {
 /** A writer that shows no sign of life for so long, while something waits for it, is stuck. */
 const SILENT_MS = 5000;
 
+/**
+ * One commit may take that long for each megabyte that waits, on a slow disk that others write to as well, and shows no sign
+ * of life meanwhile.
+ */
+const SILENT_MS_PER_MB = 200;
+
 /** The same at the end, once a signal asks for it. */
 const SILENT_AT_SIGNAL_MS = 1000;
 
@@ -114,7 +120,7 @@ export function startWriter(options: RecorderOptions): WriterThread {
   const { session, maxQueueBytes, isStrict } = options;
   const run = newRun();
   const beats = new Int32Array(new SharedArrayBuffer(4));
-  const watch = createWatch(beats, () => waiting.frames > 0 && !isDead);
+  const watch = createWatch(beats, () => (isDead || waiting.frames === 0 ? null : waiting.bytes));
   let queued = 0;
   /** What is on its way to the writer, or with it: lost, if it does not answer. */
   const waiting: Loss = { frames: 0, bytes: 0 };
@@ -266,7 +272,8 @@ type Watch = {
   end(): void;
 };
 
-function createWatch(beats: Int32Array, isBusy: () => boolean): Watch {
+/** `waitingBytes` null: it has nothing to do. */
+function createWatch(beats: Int32Array, waitingBytes: () => number | null): Watch {
   let heardAt = performance.now();
   let beat = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -277,25 +284,30 @@ function createWatch(beats: Int32Array, isBusy: () => boolean): Watch {
     limit = SILENT_AT_SIGNAL_MS;
   };
 
-  function silentMs(isAsked: boolean): number {
+  function isTooSilent(isAsked: boolean): boolean {
     const now = Atomics.load(beats, 0);
     if (now !== beat || !isAsked) heardAt = performance.now();
     if (now !== 0 && !isHurried) limit = SILENT_MS;
     beat = now;
-    return performance.now() - heardAt;
+    return performance.now() - heardAt > limit + patience();
+  }
+
+  function patience(): number {
+    return isHurried ? 0 : ((waitingBytes() ?? 0) / 1e6) * SILENT_MS_PER_MB;
   }
 
   return {
     heard() {
       heardAt = performance.now();
     },
-    isSilent: () => silentMs(isBusy()) > limit,
+    isSilent: () => isTooSilent(waitingBytes() !== null),
     silence() {
       // Who was silent before has a moment left.
-      heardAt = isBusy() ? Math.max(heardAt, performance.now() - limit + LAST_MOMENT_MS) : performance.now();
+      const least = performance.now() - limit - patience() + LAST_MOMENT_MS;
+      heardAt = waitingBytes() === null ? performance.now() : Math.max(heardAt, least);
       for (const signal of SIGNALS) process.on(signal, hurry);
       return new Promise((resolve) => {
-        timer = setInterval(() => silentMs(true) > limit && resolve(), WATCH_AT_END_EVERY_MS);
+        timer = setInterval(() => isTooSilent(true) && resolve(), WATCH_AT_END_EVERY_MS);
       });
     },
     end() {

@@ -53,8 +53,13 @@ const { file, run, beats, durable, maxFrameBytes, retention, redaction, session 
 
 const path = storePath(file);
 
-const intake = createIntake(session, maxFrameBytes, redaction, planCommit, (text) =>
-  tell({ type: 'notice', text }),
+const intake = createIntake(
+  session,
+  maxFrameBytes,
+  redaction,
+  planCommit,
+  (text) => tell({ type: 'notice', text }),
+  beat,
 );
 
 const { framer } = intake;
