@@ -59,15 +59,17 @@ const size = isQuick
 const progress = (text) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), 'tapedeck-bench-'));
 
+const rows = [];
+
 try {
   const [cpu] = cpus();
   console.log(
     `${cpus().length} × ${cpu?.model}, ${Math.round(totalmem() / 1e9)} GB, ${platform()} ${arch()}, Node ${process.version}\n`,
   );
-  const rows = [];
   for (const part of parts) rows.push(...(await PARTS[part](folder, { ...size, progress })));
-  if (rows.length > 0) printTable(rows);
 } finally {
+  // What was measured before something failed, too.
+  if (rows.length > 0) printTable(rows);
   rmSync(folder, { recursive: true, force: true });
 }
 
