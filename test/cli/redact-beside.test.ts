@@ -64,27 +64,31 @@ test('what recorders record while a long session is masked is stored meanwhile',
   store.close();
 });
 
-test('a redaction that was killed is told of, and finished by the next one', {
-  timeout: 120_000,
-}, async () => {
-  const db = await longStore();
-  const { session: id } = await latestSession(db);
-  await redactHalf(db);
-  const { stderr, code } = await tapedeckInProcess(['list', '--db', db]);
-  expect([code, stderr]).toEqual([
-    0,
-    `tapedeck: the redaction of session ${id} was interrupted: it may hold secrets still. Finish it: tapedeck redact ${id}\n`,
-  ]);
-  const again = await tapedeckInProcess(['redact', id, '--db', db]);
-  expect([again.code, again.stdout.toString(), again.stderr]).toEqual([
-    0,
-    'nothing to redact\n',
-    `tapedeck: finished the redaction of session ${id}, which had been interrupted\n`,
-  ]);
-  expect(storeHolds(db, SECRET)).toBe(false);
-  expect(await latestSession(db)).toMatchObject({ exchanges: CALLS + 1, unanswered: 0 });
-  expect((await tapedeckInProcess(['list', '--db', db])).stderr).toBe('');
-});
+inFull(
+  'a redaction that was killed is told of, and finished by the next one',
+  {
+    timeout: 120_000,
+  },
+  async () => {
+    const db = await longStore();
+    const { session: id } = await latestSession(db);
+    await redactHalf(db);
+    const { stderr, code } = await tapedeckInProcess(['list', '--db', db]);
+    expect([code, stderr]).toEqual([
+      0,
+      `tapedeck: the redaction of session ${id} was interrupted: it may hold secrets still. Finish it: tapedeck redact ${id}\n`,
+    ]);
+    const again = await tapedeckInProcess(['redact', id, '--db', db]);
+    expect([again.code, again.stdout.toString(), again.stderr]).toEqual([
+      0,
+      'nothing to redact\n',
+      `tapedeck: finished the redaction of session ${id}, which had been interrupted\n`,
+    ]);
+    expect(storeHolds(db, SECRET)).toBe(false);
+    expect(await latestSession(db)).toMatchObject({ exchanges: CALLS + 1, unanswered: 0 });
+    expect((await tapedeckInProcess(['list', '--db', db])).stderr).toBe('');
+  },
+);
 
 inFull('prune finishes it too, with the rules that it was begun with', { timeout: 120_000 }, async () => {
   const db = await longStore();

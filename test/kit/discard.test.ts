@@ -101,7 +101,7 @@ test('time never runs back in the recording of calls that were open at one time'
   expect(times.filter((ms) => ms < 0)).toEqual([]);
 });
 
-test('calls that nobody asks for any more are removed, and every other line stays', async () => {
+inFull('calls that nobody asks for any more are removed, and every other line stays', async () => {
   for (const [name, way] of Object.entries(WAYS)) {
     const file = join(tempFolder(), 'a.ndjson');
     await (await say(file, ['one', 'two', 'three'], {}, way)).close();

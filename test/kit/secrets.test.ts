@@ -120,7 +120,7 @@ test('the placeholders of a recording are the same when it is recorded again', a
   expect(await placeholders(join(tempFolder(), 'b.ndjson'))).toEqual(first);
 });
 
-test('a recording that is made again of an unchanged server is the same file, byte for byte', async () => {
+inFull('a recording that is made again of an unchanged server is the same file, byte for byte', async () => {
   const file = join(tempFolder(), 'a.ndjson');
   const texts = [RIGHT, 'x', WRONG, 'y'];
   for (const [name, way] of Object.entries(WAYS)) {

@@ -137,7 +137,7 @@ inFull('the kit can be required from CommonJS', async () => {
   expect(stdout.toString()).toBe('function');
 });
 
-test('the examples of the test kit’s page are typed', async () => {
+inFull('the examples of the test kit’s page are typed', async () => {
   const examples = blocksOf('docs/test-kit.md').filter(({ language }) => language === 'ts');
   const [withVitest, without, ...more] = examples.map(({ text }) => text);
   const folder = installPacked(['vitest', '@types/node', '@modelcontextprotocol/sdk']);

@@ -98,7 +98,7 @@ test('concurrent tests in several files each find their own recording, in suites
   expect(code).toBe(0);
 });
 
-test('what goes wrong is told by the test that it concerns', async () => {
+inFull('what goes wrong is told by the test that it concerns', async () => {
   const source = `
     test('misses', async ({ deck }) => { await ask(deck, 'x').catch(() => {}); });
     describe('lenient', () => {

@@ -27,7 +27,7 @@ async function more(client: AskedClient) {
   ];
 }
 
-test('once records everything at the first run, and plays it at all others', async () => {
+inFull('once records everything at the first run, and plays it at all others', async () => {
   const file = join(tempFolder(), 'all.ndjson');
   const recorded = await overStdio([file, '--mode', 'once', ...LIVE_COMMAND], more);
   expect(recorded.stderr).toContain('tapedeck: added: tools/call "get-sum": ok');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { startInProcess } from '../support/in-process.ts';
-import { sample } from '../support/scale.ts';
+import { inFull, sample } from '../support/scale.ts';
 import { FAKE_SECRETS, storeHolds } from '../support/secrets.ts';
 import { fixture, record, tapedeck, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
@@ -131,31 +131,35 @@ test('verify sends no placeholder to a server, and says so; what was redacted in
   expect(stdout.toString()).toContain('1 equal, 0 drifted, 1 skipped');
 });
 
-test('a secret in an answer to the server is the recorded one, and another one is told without its text', async () => {
-  const [recorded = '', other = ''] = GITHUB.length > 1 ? GITHUB : [GITHUB[0], GITHUB[0]?.replace(/.$/, 'X')];
-  const initialize =
-    '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"capabilities":{"roots":{}}}}';
-  const roots = (id: number, secret: string) =>
-    JSON.stringify({ jsonrpc: '2.0', id, result: { roots: [{ uri: 'file:///a', name: secret }] } });
-  const count = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"count"}}';
-  async function answering(run: ReturnType<typeof tapedeck>, id: number, secret: string): Promise<string> {
-    run.child.stdin.write(`${initialize}\n${count}\n`);
-    await until('it asks', () => run.stdout().includes('roots/list'));
-    run.child.stdin.write(`${roots(id, secret)}\n`);
-    await until('it answers', () => run.stdout().includes('1 roots'));
-    run.child.stdin.end();
-    return (await run.ended).stderr;
-  }
+inFull(
+  'a secret in an answer to the server is the recorded one, and another one is told without its text',
+  async () => {
+    const [recorded = '', other = ''] =
+      GITHUB.length > 1 ? GITHUB : [GITHUB[0], GITHUB[0]?.replace(/.$/, 'X')];
+    const initialize =
+      '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"capabilities":{"roots":{}}}}';
+    const roots = (id: number, secret: string) =>
+      JSON.stringify({ jsonrpc: '2.0', id, result: { roots: [{ uri: 'file:///a', name: secret }] } });
+    const count = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"count"}}';
+    async function answering(run: ReturnType<typeof tapedeck>, id: number, secret: string): Promise<string> {
+      run.child.stdin.write(`${initialize}\n${count}\n`);
+      await until('it asks', () => run.stdout().includes('roots/list'));
+      run.child.stdin.write(`${roots(id, secret)}\n`);
+      await until('it answers', () => run.stdout().includes('1 roots'));
+      run.child.stdin.end();
+      return (await run.ended).stderr;
+    }
 
-  const db = tempStore();
-  await answering(record(db, ['asks-back.js']), 0, recorded);
-  const replay = () => tapedeck(['replay', 'latest', '--db', db]);
-  // The server of this recording never answered `initialize`; that is told as well.
-  expect(await answering(replay(), 1, recorded)).not.toContain('roots/list');
-  const stderr = await answering(replay(), 1, other);
-  expect(stderr).toContain('roots/list: the client’s answer is not the recorded one');
-  expect(stderr).not.toContain(other);
-});
+    const db = tempStore();
+    await answering(record(db, ['asks-back.js']), 0, recorded);
+    const replay = () => tapedeck(['replay', 'latest', '--db', db]);
+    // The server of this recording never answered `initialize`; that is told as well.
+    expect(await answering(replay(), 1, recorded)).not.toContain('roots/list');
+    const stderr = await answering(replay(), 1, other);
+    expect(stderr).toContain('roots/list: the client’s answer is not the recorded one');
+    expect(stderr).not.toContain(other);
+  },
+);
 
 test('malformed input is told without its secrets', async () => {
   const db = await recordCalls(['a']);

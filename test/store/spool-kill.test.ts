@@ -4,7 +4,7 @@ import { openStore } from '../../src/store/file/open.ts';
 import { spoolsOf } from '../../src/store/file/spool.ts';
 import { query } from '../support/http-record.ts';
 import { storeOnce } from '../support/once.ts';
-import { IS_FULL, scale } from '../support/scale.ts';
+import { IS_FULL, sample, scale } from '../support/scale.ts';
 import { hasFrames, spoolSession } from '../support/spools.ts';
 import { listSessions, type Run, record, tapedeck, tempStore, until } from '../support/tapedeck.ts';
 
@@ -44,11 +44,13 @@ const storeWithSpool = storeOnce(async (db) => {
   spoolSession(db, 'left', Array(LINES).fill(LINE)).close();
 });
 
-test.each([
-  ['a reader', scale(30, 3), (db: string) => tapedeck(['list', '--db', db])],
-  // It begins with that two seconds after its start.
-  ['a recorder', scale(10, 1), (db: string) => record(db, ['cat.js'])],
-])(
+test.each(
+  sample([
+    ['a reader', scale(30, 3), (db: string) => tapedeck(['list', '--db', db])],
+    // It begins with that two seconds after its start.
+    ['a recorder', scale(10, 1), (db: string) => record(db, ['cat.js'])],
+  ] as const),
+)(
   'killed with -9 at any moment, %s that takes a spool in loses nothing of it and takes nothing twice',
   async (_, kills, startTaker) => {
     const db = await storeWithSpool();

@@ -288,30 +288,33 @@ inFull('a server that refuses the handshake, and has no HTTP+SSE either, drifts 
 
 const talk = { ...call(1, 'talk'), params: { name: 'talk', _meta: { progressToken: 'p' } } };
 
-test('what the server says by itself is compared: progress call by call, all else method by method', async () => {
-  const db = await recordOld(talk);
-  expect((await verify(...old(db), ...server('1'))).lines).toContain('equal    notifications/message');
-  const { code, lines } = await verify(...old(db), ...server('2'));
-  expect(lines).toEqual([
-    'equal    initialize',
-    'equal    tools/call talk',
-    'DRIFT    notifications/progress talk: 2 recorded, 1 live',
-    '           /1 removed: recorded {"progress":2,"progressToken":"p"}',
-    'DRIFT    notifications/message: they differ',
-    '           /0/data changed: recorded "one", live "three"',
-    'drift: 2 equal, 2 drifted',
-  ]);
-  expect(code).toBe(1);
+inFull(
+  'what the server says by itself is compared: progress call by call, all else method by method',
+  async () => {
+    const db = await recordOld(talk);
+    expect((await verify(...old(db), ...server('1'))).lines).toContain('equal    notifications/message');
+    const { code, lines } = await verify(...old(db), ...server('2'));
+    expect(lines).toEqual([
+      'equal    initialize',
+      'equal    tools/call talk',
+      'DRIFT    notifications/progress talk: 2 recorded, 1 live',
+      '           /1 removed: recorded {"progress":2,"progressToken":"p"}',
+      'DRIFT    notifications/message: they differ',
+      '           /0/data changed: recorded "one", live "three"',
+      'drift: 2 equal, 2 drifted',
+    ]);
+    expect(code).toBe(1);
 
-  const skipping = ['--skip', 'notifications/progress', '--skip', 'notifications/message'];
-  expect((await verify(...old(db), ...skipping, ...server('2'))).lines.at(-1)).toBe(
-    'equal: 2 equal, 0 drifted',
-  );
-  const ignoring = ['--ignore', '$.data', '--skip', 'notifications/progress'];
-  expect((await verify(...old(db), ...ignoring, ...server('2'))).code).toBe(0);
-  const { named } = await verifyJson(...old(db), '--json', ...server('2'));
-  expect(named('talk')).toMatchObject({ type: 'exchange' });
-});
+    const skipping = ['--skip', 'notifications/progress', '--skip', 'notifications/message'];
+    expect((await verify(...old(db), ...skipping, ...server('2'))).lines.at(-1)).toBe(
+      'equal: 2 equal, 0 drifted',
+    );
+    const ignoring = ['--ignore', '$.data', '--skip', 'notifications/progress'];
+    expect((await verify(...old(db), ...ignoring, ...server('2'))).code).toBe(0);
+    const { named } = await verifyJson(...old(db), '--json', ...server('2'));
+    expect(named('talk')).toMatchObject({ type: 'exchange' });
+  },
+);
 
 inFull('where calls are left out, what they would have made the server say is not missed', async () => {
   const db = await recordOld(talk, call(2, 'delete'));
@@ -441,28 +444,31 @@ test('what servers list is compared by name, in any order and in any pages', asy
   expect(ignored.lines[1]).toBe('equal    prompts/list');
 });
 
-test('tasks of the very server are equal, however long they take now, and whatever other tasks it has', async () => {
-  const about = (method: string) => (results: Record<string, unknown>[]) => {
-    const [task] = results.map((one) => one['task'] as { taskId: string } | undefined);
-    return { method, params: { taskId: task?.taskId } };
-  };
-  const call = { method: 'tools/call', params: { name: 'a', task: {} } };
-  const poll = about('tasks/get');
-  const list = { method: 'tasks/list' };
-  const quick = await recordOffers({}, call, poll, about('tasks/result'), { ...call }, list);
-  const slow = await recordOffers({ ms: 100 }, call, poll, about('tasks/result'), poll, list);
-  const pairs: [recording: string[], live: object][] = [
-    [quick, { ms: 100 }],
-    [slow, {}],
-    [slow, { ms: 30, own: 2 }],
-  ];
-  for (const [recording, live] of sample(pairs)) await expectNoDrift(recording, live);
-  const limit = ['--timeout', '3', '--skip', 'tasks/result'];
-  const { lines } = await verify(...quick, ...limit, ...offers({ ms: 100_000 }));
-  expect(lines.filter((line) => line.startsWith('DRIFT'))).toEqual([
-    expect.stringMatching(/^DRIFT {4}tasks\/get \S+: the result differs in 2 places$/),
-  ]);
-});
+inFull(
+  'tasks of the very server are equal, however long they take now, and whatever other tasks it has',
+  async () => {
+    const about = (method: string) => (results: Record<string, unknown>[]) => {
+      const [task] = results.map((one) => one['task'] as { taskId: string } | undefined);
+      return { method, params: { taskId: task?.taskId } };
+    };
+    const call = { method: 'tools/call', params: { name: 'a', task: {} } };
+    const poll = about('tasks/get');
+    const list = { method: 'tasks/list' };
+    const quick = await recordOffers({}, call, poll, about('tasks/result'), { ...call }, list);
+    const slow = await recordOffers({ ms: 100 }, call, poll, about('tasks/result'), poll, list);
+    const pairs: [recording: string[], live: object][] = [
+      [quick, { ms: 100 }],
+      [slow, {}],
+      [slow, { ms: 30, own: 2 }],
+    ];
+    for (const [recording, live] of sample(pairs)) await expectNoDrift(recording, live);
+    const limit = ['--timeout', '3', '--skip', 'tasks/result'];
+    const { lines } = await verify(...quick, ...limit, ...offers({ ms: 100_000 }));
+    expect(lines.filter((line) => line.startsWith('DRIFT'))).toEqual([
+      expect.stringMatching(/^DRIFT {4}tasks\/get \S+: the result differs in 2 places$/),
+    ]);
+  },
+);
 
 test('over HTTP the header that names a task names the live one', async () => {
   const mine = 'mine-1';

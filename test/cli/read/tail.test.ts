@@ -33,21 +33,24 @@ test('what passes in several sessions shows while it passes, each line with its 
   for (const { child } of [one, two]) child.stdin.end();
 });
 
-test('of a store that it waited for everything shows, however much was there at the first look', async () => {
-  const elsewhere = tempStore();
-  for (const name of ['one', 'two']) {
-    const { child, ended } = record(elsewhere, ['echo.js'], ['--name', name]);
-    child.stdin.end(HELLO);
-    await ended;
-  }
-  const db = tempStore();
-  const following = tail(db, '--lines', '1');
-  await until('it waits for the store', () => following.stderr().includes('waiting for a store'));
-  renameSync(elsewhere, db);
-  await until('all frames show', () => following.stdout().toString().match(/ping$/gm)?.length === 4);
-  expect(following.stdout().toString()).toMatch(/one .* → {2}ping[\s\S]*two .* → {2}ping/);
-  await stop(following);
-});
+inFull(
+  'of a store that it waited for everything shows, however much was there at the first look',
+  async () => {
+    const elsewhere = tempStore();
+    for (const name of ['one', 'two']) {
+      const { child, ended } = record(elsewhere, ['echo.js'], ['--name', name]);
+      child.stdin.end(HELLO);
+      await ended;
+    }
+    const db = tempStore();
+    const following = tail(db, '--lines', '1');
+    await until('it waits for the store', () => following.stderr().includes('waiting for a store'));
+    renameSync(elsewhere, db);
+    await until('all frames show', () => following.stdout().toString().match(/ping$/gm)?.length === 4);
+    expect(following.stdout().toString()).toMatch(/one .* → {2}ping[\s\S]*two .* → {2}ping/);
+    await stop(following);
+  },
+);
 
 inFull('one session alone is followed by its name, and again when it is started again', async () => {
   const db = tempStore();

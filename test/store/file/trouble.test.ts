@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { openStore } from '../../../src/store/file/open.ts';
 import { spoolsOf } from '../../../src/store/file/spool.ts';
 import { query } from '../../support/http-record.ts';
-import { sample, scale } from '../../support/scale.ts';
+import { inFull, sample, scale } from '../../support/scale.ts';
 import { hasFrames, spoolSession } from '../../support/spools.ts';
 import {
   BIN,
@@ -234,14 +234,17 @@ test('a full disk harms no traffic, is said once, and the loss is on the session
   expect(endReason).toBe('client-closed');
 });
 
-test('a flood of lines of few bytes takes no more memory than one of long ones, and loses nothing', async () => {
-  const db = tempStore();
-  const count = scale(2_000_000, 250_000);
-  // All of them as frames would need three times as much, be it in the small run.
-  const run = record(db, ['cat.js'], [], { env: { NODE_OPTIONS: '--max-old-space-size=80' } });
-  expect(await expectUnharmedTraffic(run, '{}\n'.repeat(count))).toBe('');
-  expect(query(db, 'SELECT frames, dropped FROM session')).toEqual([{ frames: 2 * count, dropped: 0 }]);
-});
+inFull(
+  'a flood of lines of few bytes takes no more memory than one of long ones, and loses nothing',
+  async () => {
+    const db = tempStore();
+    const count = scale(2_000_000, 250_000);
+    // All of them as frames would need three times as much, be it in the small run.
+    const run = record(db, ['cat.js'], [], { env: { NODE_OPTIONS: '--max-old-space-size=80' } });
+    expect(await expectUnharmedTraffic(run, '{}\n'.repeat(count))).toBe('');
+    expect(query(db, 'SELECT frames, dropped FROM session')).toEqual([{ frames: 2 * count, dropped: 0 }]);
+  },
+);
 
 test('a queue that is full drops and counts, and the traffic does not wait', async () => {
   const db = tempStore();

@@ -7,7 +7,7 @@ import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { createSearchIndex } from '../../../src/store/keep/search-index.ts';
 import { forgetSessions, openSideFile, scrubSideFile } from '../../../src/store/keep/side-file.ts';
 import { eachFrame } from '../../../src/store/read/frames.ts';
-import { scale } from '../../support/scale.ts';
+import { inFull, scale } from '../../support/scale.ts';
 import { tempStore } from '../../support/tapedeck.ts';
 import { importText } from '../../support/text-recording.ts';
 
@@ -179,26 +179,30 @@ test('sessions that are gone are forgotten, whoever did not say so, and only the
   store.close();
 });
 
-test('a session that was recorded in turns with another is forgotten, however many turns they took', {
-  timeout: 30_000,
-}, async () => {
-  const store = openStore(tempStore());
-  const ids = [await addSession(store, ['zqj']), await addSession(store, ['other'])];
-  store.exec(
-    `WITH RECURSIVE turn (n) AS (SELECT 4 UNION ALL SELECT n + 1 FROM turn WHERE n < 80000)
+inFull(
+  'a session that was recorded in turns with another is forgotten, however many turns they took',
+  {
+    timeout: 30_000,
+  },
+  async () => {
+    const store = openStore(tempStore());
+    const ids = [await addSession(store, ['zqj']), await addSession(store, ['other'])];
+    store.exec(
+      `WITH RECURSIVE turn (n) AS (SELECT 4 UNION ALL SELECT n + 1 FROM turn WHERE n < 80000)
      INSERT INTO frame (session, seq, at, channel, size, payload)
      SELECT n % 2 + 1, n, 1, 'stderr', 5, CAST(printf('%05d', n) AS BLOB) FROM turn ORDER BY n`,
-  );
-  find(store, 'other');
-  forgetSessions(store, ids.slice(0, 1));
-  const side = openSideFile(store);
-  const covered = side.prepare('SELECT session FROM covered').pluck().all();
-  const frames = store.prepare('SELECT rowid FROM frame WHERE session = 2 ORDER BY 1').pluck().all();
-  expect(covered).toEqual(ids.slice(1));
-  expect(side.prepare('SELECT rowid FROM gram ORDER BY 1').pluck().all()).toEqual(frames);
-  side.close();
-  store.close();
-});
+    );
+    find(store, 'other');
+    forgetSessions(store, ids.slice(0, 1));
+    const side = openSideFile(store);
+    const covered = side.prepare('SELECT session FROM covered').pluck().all();
+    const frames = store.prepare('SELECT rowid FROM frame WHERE session = 2 ORDER BY 1').pluck().all();
+    expect(covered).toEqual(ids.slice(1));
+    expect(side.prepare('SELECT rowid FROM gram ORDER BY 1').pluck().all()).toEqual(frames);
+    side.close();
+    store.close();
+  },
+);
 
 test('an index that is damaged, foreign or gone is made anew', async () => {
   const store = openStore(tempStore());

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readBody, startServer } from '../../support/http.ts';
 import { postTo, recordUrl } from '../../support/http-record.ts';
-import { sample } from '../../support/scale.ts';
+import { inFull, sample } from '../../support/scale.ts';
 import {
   BIN,
   fixture,
@@ -66,12 +66,10 @@ test.each(
   },
 );
 
-test.each(
-  sample([
-    { args: ['--strict', '--grace', '0'], expected: 1 },
-    { args: [], expected: 0 },
-  ]),
-)(
+inFull.each([
+  { args: ['--strict', '--grace', '0'], expected: 1 },
+  { args: [], expected: 0 },
+])(
   'by HTTP, every session that is open when the writer hangs tells a loss, and traffic goes on: $args',
   async ({ args, expected }) => {
     const { url } = await startServer(async (request, response) => {
