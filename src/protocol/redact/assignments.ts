@@ -1,6 +1,7 @@
 /**
  * Finds values that a name tells to be secrets in a text that is no JSON: `PASSWORD=…`, `api_key: "…"`, `<password>…</password>`,
- * `<key>password</key><string>…</string>`, `--token …`. Each byte is looked at a fixed number of times, however many names there are.
+ * `<key>password</key><string>…</string>`, `--token …`. Each byte is looked at a fixed number of times, however many names
+ * there are.
  */
 
 import type { Redaction, TextSearch } from './edits.ts';

@@ -186,7 +186,8 @@ function areHeadersAfter(bytes: Uint8Array, end: number): boolean {
 
 /**
  * As far as the bytes go, a value may follow: quotes and spaces, then `:` or `=`; `>` or a space after the name of an element or
- * of an option; `</key>` of a property list; or a quote and a comma after a name that is a value itself, as in `{"name":"API_KEY","value":"…"}`.
+ * of an option; `</key>` of a property list; or a quote and a comma after a name that is a value itself, as in
+ * `{"name":"API_KEY","value":"…"}`.
  */
 function hasValueAfter(bytes: Uint8Array, start: number, end: number): boolean {
   let isQuoted = false;

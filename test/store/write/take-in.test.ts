@@ -141,20 +141,26 @@ const KINDS = [
   ['HTTP', startHttp, feedHttp],
 ] as const;
 
+/** The first part of the traffic is in a store, the second one in the recorder's spool. */
+function halfInSpool(startIntake: (typeof KINDS)[number][1], feed: (typeof KINDS)[number][2]) {
+  const db = tempStore();
+  const store = openStore(db);
+  const intake = startIntake();
+  intake.open(store);
+  feed(intake, 1);
+  saveIntake(intake);
+  const spool = openSpool(spoolPath(db, 'run'), false);
+  intake.openSpool(spool);
+  feed(intake, 2);
+  saveIntake(intake);
+  return { db, store, intake, spool };
+}
+
 test.each(KINDS)(
   'what is in a spool by %s comes into the store once, whenever taking in is broken off',
   async (_, startIntake, feed) => {
     const wanted = await expected(startIntake, feed);
-    const db = tempStore();
-    const store = openStore(db);
-    const intake = startIntake();
-    intake.open(store);
-    feed(intake, 1);
-    saveIntake(intake);
-    const spool = openSpool(spoolPath(db, 'run'), false);
-    intake.openSpool(spool);
-    feed(intake, 2);
-    saveIntake(intake);
+    const { db, store, intake, spool } = halfInSpool(startIntake, feed);
     intake.end(STOPPED);
     spool.close();
     let breaks = 0;
@@ -216,16 +222,7 @@ function completeness(store: Store): Record<string, unknown>[] {
 test.each(KINDS)(
   'a session by %s that was pruned while more of it was in a spool says what is missing',
   async (_, startIntake, feed) => {
-    const db = tempStore();
-    const store = openStore(db);
-    const intake = startIntake();
-    intake.open(store);
-    feed(intake, 1);
-    saveIntake(intake);
-    const spool = openSpool(spoolPath(db, 'run'), false);
-    intake.openSpool(spool);
-    feed(intake, 2);
-    saveIntake(intake);
+    const { store, intake, spool } = halfInSpool(startIntake, feed);
     const sessions = store.prepare<[], number>('SELECT number FROM session').pluck().all();
     for (const session of sessions) removeSession(store, session);
     const taking = createTakeIn(store, spool);
