@@ -12,20 +12,23 @@ const UNIT = [
   'test/capture/http/*.test.ts',
   'test/cli/keep/project-rules.test.ts',
   'test/cli/spools.test.ts',
+  'test/ci/*.test.ts',
   'test/clients/clients.test.ts',
   'test/conformance/*.test.ts',
   'test/export/{fixpoint,large,other-tools,steady}.test.ts',
   'test/inspect/**/*.test.ts',
-  'test/kit/{assertions,clients,recording-path,transport}.test.ts',
+  'test/kit/{assertions,clients,recording-path,traffic,transport}.test.ts',
   'test/protocol/**/*.test.ts',
   'test/replay/verify.test.ts',
   'test/replay/{live,match,play}/*.test.ts',
   'test/store/{http-fault,http-pruned}.test.ts',
-  'test/store/file/{columns,open,secret}.test.ts',
+  'test/store/file/{columns,open,peer,secret}.test.ts',
   'test/store/keep/{pace,retention,scrub,search-index}.test.ts',
   'test/store/read/*.test.ts',
   'test/store/record/{batch,decode,http-bodies,http-frames,http-items,http-stream,ingest,soak}.test.ts',
-  'test/store/write/{removal,take-in}.test.ts',
+  'test/store/write/{peers,removal,run,take-in}.test.ts',
+  'test/web/slow-works.test.ts',
+  'test/web/page/*.test.ts',
 ];
 
 /**
@@ -39,11 +42,15 @@ const ALONE = [
   'test/store/keep/upkeep.test.ts',
 ];
 
-/** What other programs make of tapedeck, and a recording that is larger than memory. */
+/** What needs a browser: all of them share one, and take turns. */
+const BROWSER = ['test/web/browser/*.test.ts'];
+
+/** What other programs make of tapedeck, and recordings that are large. */
 const FULL_ONLY = [
   'test/http/inspector.test.ts',
   'test/kit/examples.test.ts',
   'test/replay/long-recording.test.ts',
+  'test/web/browser/{large,oauth}.test.ts',
 ];
 
 const LEFT_OUT = ['**/node_modules/**', ...(process.env['TAPEDECK_TESTS'] === 'full' ? [] : FULL_ONLY)];
@@ -51,16 +58,17 @@ const LEFT_OUT = ['**/node_modules/**', ...(process.env['TAPEDECK_TESTS'] === 'f
 /** Real processes on small machines: a deadline is for hangs, never a measure of speed. */
 const DEADLINES = { testTimeout: 60_000, hookTimeout: 60_000 };
 
-/** Node 20 reads no TypeScript: the threads that `src` starts are those of `dist`, which users have. */
+/** Node 20 reads no TypeScript: the threads that `src` starts are those of `dist`, which users have; so is the page. */
 const distThreads: Plugin = {
   name: 'dist-threads',
   enforce: 'pre',
   transform(code, id) {
-    if (!id.startsWith(join(import.meta.dirname, 'src')) || !code.includes('new Worker(')) return null;
+    const isOurs = id.startsWith(join(import.meta.dirname, 'src'));
+    if (!isOurs || !/new Worker\(|'\.\/(?:web|report)'/.test(code)) return null;
     const inDist = (path: string) =>
       JSON.stringify(pathToFileURL(join(import.meta.dirname, 'dist', path)).href);
     return code.replace(
-      /new URL\('\.\/([\w-]+\.js)', import\.meta\.url\)/g,
+      /new URL\('\.\/([\w-]+\.js|web|report)', import\.meta\.url\)/g,
       (_, file) => `new URL(${inDist(file)})`,
     );
   },
@@ -88,8 +96,15 @@ export default defineConfig({
       project('unit', 0, { include: UNIT, setupFiles: ['test/support/no-processes.ts'], pool: 'threads' }),
       project('process', 0, {
         include: ['test/**/*.test.ts'],
-        exclude: [...LEFT_OUT, ...UNIT, ...ALONE],
+        exclude: [...LEFT_OUT, ...UNIT, ...ALONE, ...BROWSER],
         pool: 'forks',
+      }),
+      project('browser', 2, {
+        include: BROWSER,
+        exclude: LEFT_OUT,
+        globalSetup: ['test/support/chromium.ts'],
+        pool: 'forks',
+        maxWorkers: 1,
       }),
       project('alone', 1, { include: ALONE, exclude: LEFT_OUT, pool: 'forks', maxWorkers: 1 }),
     ],

@@ -1,9 +1,10 @@
 // Makes `dist` of `build`, which tsc has made of `src`: fewer files, so that every command starts sooner. All of its modules
 // are in one folder, so that `import.meta.url` means the same in each. yargs is taken in, because its thirty files take a
 // third of a short command's time; other packages stay packages.
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { rolldown } from 'rolldown';
+import { writeLicences } from './licences.js';
 import { yargsInside } from './yargs-inside.js';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -19,14 +20,19 @@ const ENTRIES = {
   index: 'index.js',
   vitest: 'kit/vitest.js',
   'schema-thread': 'inspect/schema/schema-thread.js',
+  'demo-server': 'cli/first/demo-server.js',
 };
 
-/** The writer's thread shares no memory with the rest, so it shares no files either: one is loaded sooner than twenty. */
-const WRITER = { worker: 'store/record/worker.js' };
+/** Threads share no memory with the rest, so they share no files either: one is loaded sooner than twenty. */
+const THREADS = [
+  { worker: 'store/record/worker.js' },
+  { 'fast-reader': 'web/fast/thread.js' },
+  { 'slow-reader': 'web/slow/thread.js' },
+];
 
 const TYPES = ['index.d.ts', 'kit/vitest.d.ts'];
 
-/** Returns the folders of the packages that are taken in. */
+/** Returns the modules that are taken in. */
 async function bundle(entries, codeSplitting) {
   const build = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(BUILD, file)])),
@@ -42,8 +48,7 @@ async function bundle(entries, codeSplitting) {
     codeSplitting,
   });
   await build.close();
-  const files = output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []));
-  return files.filter((file) => file.includes(MODULES)).map(packageOf);
+  return output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []));
 }
 
 /** yargs finds its texts in `dist`. */
@@ -55,20 +60,6 @@ const localesInDist = {
     return code.replace(LOCALES, "'../locales'");
   },
 };
-
-function packageOf(file) {
-  const start = file.lastIndexOf(MODULES) + MODULES.length;
-  const [first, second] = file.slice(start).split(sep);
-  return join(file.slice(0, start), first.startsWith('@') ? join(first, second) : first);
-}
-
-function licenceOf(folder) {
-  const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const names = ['LICENSE', 'LICENSE.txt', 'LICENSE.md', 'license'];
-  const file = names.map((one) => join(folder, one)).find(existsSync);
-  if (file === undefined) throw new Error(`${name} has no licence`);
-  return `${name} ${version}\n\n${readFileSync(file, 'utf8')}`;
-}
 
 /** With what they import. */
 function copyTypes(file) {
@@ -82,20 +73,12 @@ function copyTypes(file) {
 }
 
 rmSync(DIST, { recursive: true, force: true });
-const folders = [
-  // What a recording loads before it starts the server, in one file.
-  ...(await bundle(ENTRIES, {
-    groups: [{ name: 'start', test: /[\\/]cli[\\/](main|record[\\/]stdio)\.js$/ }],
-  })),
-  ...(await bundle(WRITER, false)),
-];
-writeFileSync(
-  join(DIST, 'LICENSES.txt'),
-  [...new Set(folders)]
-    .sort()
-    .map(licenceOf)
-    .join(`\n${'-'.repeat(80)}\n\n`),
-);
+// What a recording loads before it starts the server, in one file.
+const modules = await bundle(ENTRIES, {
+  groups: [{ name: 'start', test: /[\\/]cli[\\/](main|record[\\/]stdio)\.js$/ }],
+});
+for (const thread of THREADS) modules.push(...(await bundle(thread, false)));
+writeLicences(join(DIST, 'LICENSES.txt'), modules);
 mkdirSync(join(DIST, 'locales'));
 copyFileSync(join(ROOT, 'node_modules/yargs/locales/en.json'), join(DIST, 'locales/en.json'));
 const copied = new Set();

@@ -21,6 +21,7 @@ export type {
   ServerError,
   ServerResult,
   StoredMessage,
+  TrafficAssertions,
   UpstreamCommand,
   UpstreamUrl,
 } from './kit/deck.ts';

@@ -1,7 +1,9 @@
 /** README and docs against the code: what they must name is named, and what they name is there. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
+import { validateWorkflow } from '@action-validator/core';
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
 import type { CommandModule } from 'yargs';
 import yargs from 'yargs';
 import { COMMANDS } from '../src/cli/commands.ts';
@@ -11,6 +13,7 @@ import { CLIENTS } from '../src/clients/clients.ts';
 import { CONFIG_OPTIONS } from '../src/config/location.ts';
 import { FIELD_NAMES } from '../src/inspect/filter/fields.ts';
 import { openStore } from '../src/store/file/open.ts';
+import { PICTURES } from './demo/pictures.js';
 import {
   anchorsOf,
   type Block,
@@ -18,6 +21,7 @@ import {
   linksOf,
   PAGES,
   sectionOf,
+  shownCommands,
   textOf,
   writtenCommands,
 } from './support/documents.ts';
@@ -94,7 +98,7 @@ test('every command has a row', () => {
 
 test('every room has a row in the architecture, and every file that the docs name is there', () => {
   const folders = readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map(({ parentPath }) => normalize(parentPath).slice(ROOT.length + 1));
   const rows = sectionOf('docs/architecture.md', '## The rooms').matchAll(/^\| `(src[\w/]*)` \|/gm);
   expect([...rows].map(([, room]) => room).toSorted()).toEqual([...new Set(folders)].toSorted());
@@ -136,7 +140,7 @@ function ownOptions(commandLine: string): string[] {
 test('every command line that is written anywhere has a command and options that there are', async () => {
   const lines = PAGES.flatMap((page) => writtenCommands(page).map((line) => ({ page, line })));
   const own = lines.flatMap(({ page, line }) => {
-    const [, name, rest] = /(?:^|\| |\bxargs .*|= )tapedeck ([a-z]+)\b(.*)/.exec(line) ?? [];
+    const [, name, rest] = /(?:^|\| |\bxargs .*|= )(?:npx mcp-)?tapedeck ([a-z]+)\b(.*)/.exec(line) ?? [];
     return name === undefined ? [] : [{ page, line, name, rest: rest ?? '' }];
   });
   expect(own.length).toBeGreaterThan(80);
@@ -146,6 +150,22 @@ test('every command line that is written anywhere has a command and options that
     const options = await optionsOf(name);
     for (const option of ownOptions(rest)) expect(options, `${page}: ${line}`).toContain(option);
   }
+});
+
+test('what is shown to be copied starts tapedeck by npx, for who has not installed it', () => {
+  const commands = PAGES.flatMap((page) => [
+    ...shownCommands(page).map(({ command }) => command),
+    ...blocksOf(page)
+      .filter(({ language }) => language === 'sh')
+      .flatMap(({ text }) => text.split('\n')),
+  ]);
+  const own = commands.filter((line) => /(?:^|\| |xargs .*)(?:npx mcp-)?tapedeck [a-z]/.test(line));
+  expect(own.length).toBeGreaterThan(60);
+  // Completion is for the installed command.
+  const bare = own.filter((line) => !/npx mcp-tapedeck|tapedeck completion|<Tab>/.test(line));
+  expect(bare, 'Write `npx mcp-tapedeck …`: `npx tapedeck` is another package').toEqual([]);
+  for (const page of PAGES)
+    expect(textOf(page).replaceAll('`npx tapedeck` is another', ''), page).not.toContain('npx tapedeck');
 });
 
 test('every npm script that is named is there', () => {
@@ -171,4 +191,46 @@ test('the failed assertion of the test kit’s page is what the kit says', async
   expect(() => deck.assertCalled('tools/call', params)).toThrow(
     expect.objectContaining({ message: shown?.text.replace('TapedeckError: ', '').trimEnd() }),
   );
+});
+
+test('every picture is made by `npm run pictures`, of a screen that there is', () => {
+  const screens = [
+    ...readFileSync(join(ROOT, 'src/web/page/screens.ts'), 'utf8').matchAll(/path: '([^']+)'/g),
+  ];
+  const patterns = screens.map(([, path = '']) => new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`));
+  const made = PICTURES.flatMap(({ name, path }) => {
+    expect(
+      patterns.some((pattern) => pattern.test(path.replace(/\?.*/, ''))),
+      path,
+    ).toBe(true);
+    return [`docs/${name}-light.png`, `docs/${name}-dark.png`];
+  });
+  const shown = PAGES.flatMap((page) =>
+    [...textOf(page).matchAll(/(?:src|srcset)="([^"]+)"/g)].map(([, file = '']) =>
+      normalize(join(dirname(page), file)),
+    ),
+  );
+  expect(new Set(shown)).toEqual(new Set(made));
+  for (const file of made) expect(existsSync(join(ROOT, file)), file).toBe(true);
+});
+
+test('the plugin is of this version, and its skill says when it is of use', () => {
+  const [plugin, lock] = ['plugin/.claude-plugin/plugin.json', 'package-lock.json'].map((file) =>
+    JSON.parse(textOf(file)),
+  );
+  expect([plugin.version, lock.version]).toEqual([manifest.version, manifest.version]);
+  const { plugins } = JSON.parse(textOf('.claude-plugin/marketplace.json'));
+  expect(plugins).toMatchObject([{ name: plugin.name, source: './plugin', description: plugin.description }]);
+  const [, head = ''] = /^---\n(.*?)\n---\n/s.exec(textOf('plugin/skills/record-mcp-server/SKILL.md')) ?? [];
+  expect(parse(head)).toEqual({
+    name: 'record-mcp-server',
+    description: expect.stringMatching(/tapedeck.*Use it when/),
+  });
+});
+
+test('the workflow is one that GitHub takes, and begins with the oldest Node that the package is for', () => {
+  const text = textOf('.github/workflows/tests.yml');
+  expect(validateWorkflow(text)).toMatchObject({ errors: [] });
+  const { node } = parse(text).jobs.tests.strategy.matrix;
+  expect(`^${Math.min(...node)}`).toBe(/^\^\d+/.exec(manifest.engines.node)?.[0]);
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ACTS } from './support/acts.ts';
 import { PAGES, shownCommands } from './support/documents.ts';
+import { sample } from './support/scale.ts';
 import { fill, openStage, perform } from './support/stage.ts';
 
 let template = '';
@@ -60,7 +61,7 @@ const SHOWN = PAGES.map((page) => [page, shownCommands(page)] as const).filter(
   ([, { length }]) => length > 0,
 );
 
-test.each(SHOWN)('what %s shows is what the commands print', async (_, commands) => {
+test.each(sample(SHOWN))('what %s shows is what the commands print', async (_, commands) => {
   const stage = openStage(template);
   for (const { command, shown } of commands) {
     const act = ACTS[command] ?? {};

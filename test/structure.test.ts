@@ -31,11 +31,21 @@ const MAY_IMPORT: Record<string, string> = {
   'store/record': 'PROTOCOL store/file store/read store/write store/keep',
 
   'inspect/filter': 'PROTOCOL STORE',
-  'inspect/figures': 'PROTOCOL STORE inspect/filter',
-  'inspect/view': 'PROTOCOL STORE inspect/filter inspect/figures',
+  'inspect/verdict': 'PROTOCOL STORE',
+  'inspect/figures': 'PROTOCOL STORE inspect/filter inspect/verdict',
+  'inspect/view': 'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures',
+  'inspect/run/run.ts': '',
+  'inspect/run':
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/run/run.ts',
   'inspect/schema': '',
-  'inspect/check': 'PROTOCOL STORE inspect/filter inspect/figures inspect/view inspect/schema',
-  inspect: 'PROTOCOL STORE inspect/filter inspect/figures inspect/view inspect/schema inspect/check',
+  'inspect/check':
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema',
+  'inspect/check/verdict':
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check',
+  'inspect/check/check.ts':
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check inspect/check/verdict',
+  inspect:
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check',
 
   'replay/http': 'PROTOCOL STORE talk',
   'replay/recording': 'PROTOCOL STORE talk replay/http',
@@ -55,19 +65,47 @@ const MAY_IMPORT: Record<string, string> = {
   'export/foreign': 'PROTOCOL STORE export/text',
   export: 'PROTOCOL STORE export/format.ts export/parts.ts export/text export/otlp',
 
-  clients: 'PROTOCOL STORE',
+  clients: 'PROTOCOL STORE version.ts',
   config: 'PROTOCOL STORE INSPECT',
   sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT version.ts',
   kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT sources config version.ts',
+
+  ci: 'PROTOCOL INSPECT',
+
+  web: 'PROTOCOL STORE INSPECT REPLAY EXPORT net version.ts web/api.ts',
+  'web/fast': 'PROTOCOL STORE INSPECT REPLAY EXPORT net version.ts web/api.ts web',
+  'web/report': 'PROTOCOL STORE INSPECT EXPORT version.ts web/api.ts web web/fast',
+  'web/slow': 'PROTOCOL STORE INSPECT REPLAY EXPORT net version.ts web/api.ts web web/fast web/report',
+  'web/api.ts': 'inspect/run/run.ts',
+  'web/page/look': '',
+  'web/page/shell': 'web/api.ts web/page/look',
+  'web/page/list': 'web/api.ts web/page/look web/page/shell',
+  'web/page/json': 'PAGE_PARTS',
+  'web/page/frame': 'PAGE_PARTS web/page/json web/page/menus',
+  'web/page/session': 'PAGE_PARTS web/page/frame web/page/menus',
+  'web/page/live': 'PAGE_PARTS web/page/frame web/page/session',
+  'web/page/sessions': 'PAGE_PARTS',
+  'web/page/search': 'PAGE_PARTS',
+  'web/page/compare': 'PAGE_PARTS',
+  'web/page/stats': 'PAGE_PARTS',
+  'web/page/findings': 'PAGE_PARTS',
+  'web/page/http': 'PAGE_PARTS',
+  'web/page/menus': 'PAGE_PARTS',
+  'web/page/run': 'PAGE_PARTS',
+  'web/page': 'PAGE',
 
   cli: 'BELOW',
   'cli/config': 'BELOW cli',
   'cli/record': 'BELOW cli cli/config',
   'cli/play': 'BELOW cli cli/config cli/record',
   'cli/read': 'BELOW cli cli/config cli/play',
+  'cli/ci': 'BELOW cli cli/config cli/play cli/read',
   'cli/keep': 'BELOW cli cli/config',
   'cli/wrap': 'BELOW cli cli/config cli/record',
-  'cli/commands.ts': 'BELOW cli cli/config cli/record cli/play cli/read cli/keep cli/wrap',
+  'cli/view': 'BELOW cli cli/config',
+  'cli/first': 'BELOW cli cli/config cli/record cli/wrap',
+  'cli/commands.ts':
+    'BELOW cli cli/config cli/record cli/play cli/read cli/ci cli/keep cli/wrap cli/view cli/first',
   'cli/main.ts': 'BELOW cli cli/config cli/record cli/commands.ts',
 
   'errors.ts': '',
@@ -82,13 +120,16 @@ const GROUPS: Record<string, readonly string[]> = {
   INSPECT: subRoomsOf('inspect'),
   REPLAY: subRoomsOf('replay'),
   EXPORT: subRoomsOf('export'),
-  BELOW: Object.keys(MAY_IMPORT).filter((room) => !/^(?:cli(?:\/|$)|index)/.test(room)),
+  PAGE: ['web/api.ts', ...subRoomsOf('web/page')],
+  /** What all screens of the page share. */
+  PAGE_PARTS: ['web/api.ts', 'web/page/look', 'web/page/shell', 'web/page/list'],
+  BELOW: Object.keys(MAY_IMPORT).filter((room) => !/^(?:cli(?:\/|$)|index|web\/page)/.test(room)),
 };
 
 /** What the protocol may take from outside: bytes, and libraries that are as pure as itself, one of them when it is needed. */
 const PURE = ['node:buffer', 'eventsource-parser', 're2js', 'node:module'];
 
-const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file));
 const sources = new Map(files.map((file) => [file, readFileSync(join(SRC, file), 'utf8')]));
 const imports = new Map(files.map((file) => [file, importedFiles(file)]));
 
@@ -178,12 +219,14 @@ test('no file has more than 500 lines', () => {
   for (const [file, source] of sources) expect(linesOf(source), file).toBeLessThanOrEqual(500);
 });
 
-/** Files that may be small: rows of a table that one file lists, the twin of a larger one, what a thread begins with. */
+/** Files that may be small: rows of a table that one file lists, components of the page, the twin of a larger one, what a thread begins with. */
 const ROWS_AND_ENTRIES = [
   /^cli\/\w+\//,
   /^inspect\/check\//,
+  /^web\/(?:fast|slow)\//,
   /^export\//,
   /^store\/record\/(?:worker|stdio-framer)\.ts$/,
+  /^web\/page\/(?:screens\.ts|.*\.tsx)$/,
 ];
 
 test('no small file is only a piece of its one importer', () => {

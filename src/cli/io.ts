@@ -4,10 +4,11 @@ import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import type { ArgumentsCamelCase, CommandModule } from 'yargs';
 import { storePath } from '../store/file/path.ts';
+import { typedName } from '../version.ts';
 
 /** `process` is one. Everything is read where it is needed: opening stdin alone has effects. */
 export type Io = {
-  readonly stdin: Readable;
+  readonly stdin: Readable & { isTTY?: boolean };
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: NodeJS.ProcessEnv;
@@ -45,7 +46,17 @@ export function onStopSignals(io: Io, onSignal: (count: number) => void): () => 
 }
 
 export function say(io: Io, text: string): void {
-  io.stderr.write(`tapedeck: ${text}\n`);
+  io.stderr.write(`tapedeck: ${asTyped(io, text)}\n`);
+}
+
+/** Our own words to people: the commands in them, behind a colon, a semicolon or a backquote, as they are typed here. */
+export function asTyped({ env }: Pick<Io, 'env'>, text: string): string {
+  return text.replaceAll(/(?<=[:;] |`)tapedeck (?=[a-z-])/g, `${typedName(env)} `);
+}
+
+/** Neither in CI nor in a pipe somebody sits who sees what is printed as it comes, or wants a browser. */
+export function isForPeople({ stdout, env }: Io): boolean {
+  return stdout.isTTY === true && !env['CI'];
 }
 
 /** From now on it is no error that a reader has left. */
@@ -55,13 +66,20 @@ export function ignoreErrors(output: Output): void {
 
 function ignore(): void {}
 
+/** How wide help is: on a narrow terminal as wide as that. */
+export function helpWidth({ stdout }: Io): number {
+  return Math.min(HELP_COLUMNS, stdout.columns || HELP_COLUMNS);
+}
+
+const HELP_COLUMNS = 80;
+
 /** The store that `--db` names. */
 export function storeOf(io: Io, db: string | undefined): string {
   return storePath(db, io.env, io.cwd());
 }
 
 /** A path of the command line. In the process's own folder it stays as it was written, for messages. */
-export function pathOf(io: Io, file: string): string {
+export function pathOf(io: Pick<Io, 'cwd'>, file: string): string {
   const folder = io.cwd();
   return folder === process.cwd() ? file : resolve(folder, file);
 }

@@ -43,9 +43,21 @@ export const DRY_RUN_OPTION = {
 
 export const FILTER_OPTION = {
   type: 'string',
-  describe: "Only what matches this filter, such as 'tool=search dur>1s'. See docs/filter.md",
+  describe: "Only what matches this filter, such as 'tool=search dur>1s' (see: help filter)",
   requiresArg: true,
   coerce: (filter: string | string[]) => (Array.isArray(filter) ? filter.at(-1) : filter),
+} as const;
+
+const FILTERS = { type: 'string', array: true, default: [] as string[], requiresArg: true } as const;
+
+/** What a session is held to besides the rules of the protocol. */
+export const ASSERTION_OPTIONS = {
+  expect: { ...FILTERS, describe: 'A frame must match this filter, such as tool=search; may be repeated' },
+  forbid: { ...FILTERS, describe: 'No frame may match this filter; may be repeated' },
+  max: {
+    ...FILTERS,
+    describe: "A bound, and what it is for: 'tool=search dur<2s', 'size<=1mb'; may be repeated",
+  },
 } as const;
 
 /** Loads the filter language only where there is a filter, so that every command starts faster. Throws `TapedeckError` `usage`. */

@@ -11,7 +11,10 @@ const PIECE_CHARS = 64 * 1024;
 /**
  * Writes the pieces to stdout. A reader that leaves early (`| head`) is no error: the rest is not even produced.
  */
-export async function writeOutput({ stdout }: Io, pieces: Iterable<string>): Promise<void> {
+export async function writeOutput(
+  { stdout }: Io,
+  pieces: Iterable<string> | AsyncIterable<string>,
+): Promise<void> {
   let failed: NodeJS.ErrnoException | undefined;
   const onError = (error: Error) => {
     failed ??= error;
@@ -19,17 +22,24 @@ export async function writeOutput({ stdout }: Io, pieces: Iterable<string>): Pro
   ignoreErrors(stdout);
   stdout.on('error', onError);
   const write = (text: string) => new Promise<void>((resolve) => stdout.write(text, () => resolve()));
+  for await (const piece of Symbol.asyncIterator in pieces ? pieces : together(pieces)) {
+    await write(piece);
+    if (failed !== undefined) break;
+  }
+  stdout.off('error', onError);
+  if (failed !== undefined && failed.code !== 'EPIPE') throw cannotWrite(failed);
+}
+
+/** Small pieces as larger ones. */
+function* together(pieces: Iterable<string>): Generator<string> {
   let waiting = '';
   for (const piece of pieces) {
     waiting += piece;
     if (waiting.length < PIECE_CHARS) continue;
-    await write(waiting);
+    yield waiting;
     waiting = '';
-    if (failed !== undefined) break;
   }
-  if (failed === undefined) await write(waiting);
-  stdout.off('error', onError);
-  if (failed !== undefined && failed.code !== 'EPIPE') throw cannotWrite(failed);
+  if (waiting !== '') yield waiting;
 }
 
 function cannotWrite(error: Error): TapedeckError {

@@ -1,5 +1,6 @@
 /** The words with which an entry starts tapedeck, and how to recognise them. */
 import { existsSync, realpathSync } from 'node:fs';
+import { isFetched } from '../version.ts';
 
 type Running = {
   platform: NodeJS.Platform;
@@ -9,9 +10,6 @@ type Running = {
   bin: string;
   version: string;
 };
-
-/** Folders of packages that were fetched for one run and may be deleted. */
-const FETCHED = /[\\/](?:_npx|dlx(?:-[^\\/]*)?|bunx-[^\\/]*)[\\/]/;
 
 /** A link to the newest node stays here, while the folder it points at is named after a version and goes with it. */
 const LASTING_NODES = [
@@ -25,7 +23,7 @@ const LASTING_NODES = [
 export function launcherFor({ platform, node, bin, version }: Running): string[] {
   // On Windows `npx` is a script, and not every client can start one.
   const shell = platform === 'win32' ? ['cmd', '/c'] : [];
-  if (FETCHED.test(bin)) return [...shell, 'npx', '-y', `mcp-tapedeck@${version}`];
+  if (isFetched(bin)) return [...shell, 'npx', '-y', `mcp-tapedeck@${version}`];
   return [LASTING_NODES.find((link) => isSameFile(link, node)) ?? node, bin];
 }
 

@@ -6,7 +6,7 @@ import { countOwnWords } from './launcher.ts';
 import type { Target } from './targets.ts';
 import { originalUrl } from './url.ts';
 import {
-  type Change,
+  type ConfigChange,
   editConfig,
   isHandmade,
   isWrapped,
@@ -27,7 +27,11 @@ type UnwrapOptions = {
 };
 
 /** Throws `TapedeckError` with the reason where the file is refused; then nothing was written. */
-export function unwrapConfig(target: Target, { names, isDryRun }: UnwrapOptions, keeper: Keeper): Change {
+export function unwrapConfig(
+  target: Target,
+  { names, isDryRun }: UnwrapOptions,
+  keeper: Keeper,
+): ConfigChange {
   const open = openConfig(target, keeper);
   const { config, file } = open;
   const entries = config.entries.filter(({ name }) => names.length === 0 || names.includes(name));
@@ -71,7 +75,7 @@ function originalWords(entry: Entry, open: OpenConfig): readonly string[] {
 /** Deletes what was kept: it may hold secrets, and is of no use once it has been put back. */
 function save(
   open: OpenConfig,
-  change: Change,
+  change: ConfigChange,
   { chosen, isLast }: { chosen: readonly Entry[]; isLast: boolean },
   keeper: Keeper,
 ): void {

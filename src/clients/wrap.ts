@@ -8,7 +8,7 @@ import { choosePort } from './ports.ts';
 import type { Target } from './targets.ts';
 import { localUrl, shownUrl, urlProblem } from './url.ts';
 import {
-  type Change,
+  type ConfigChange,
   type ExpectedServer,
   editConfig,
   isWrapped,
@@ -33,7 +33,11 @@ type WrapOptions = {
 type EntryWrap = { row: Row; edits: TextEdit[]; expected: ExpectedServer; url?: WrappedUrl };
 
 /** Throws `TapedeckError` with the reason where the file is refused; then nothing was written. */
-export async function wrapConfig(target: Target, options: WrapOptions, keeper: Keeper): Promise<Change> {
+export async function wrapConfig(
+  target: Target,
+  options: WrapOptions,
+  keeper: Keeper,
+): Promise<ConfigChange> {
   const open = openConfig(target, keeper);
   const ports = new Set(open.urls.map(({ port }) => port));
   const rows: Row[] = [];
@@ -125,7 +129,7 @@ async function wrapUrl(
 }
 
 /** Writes the copy first, so that the file can be restored whenever this is interrupted. */
-function save(open: OpenConfig, change: Change, done: readonly EntryWrap[], keeper: Keeper): void {
+function save(open: OpenConfig, change: ConfigChange, done: readonly EntryWrap[], keeper: Keeper): void {
   const { file, kept: before } = open;
   const urls = [...(before?.urls ?? []), ...done.flatMap(({ url }) => url ?? [])];
   const kept: WrapRecord = { file: file.path, writtenAs: sha256(change.after), urls };

@@ -124,7 +124,7 @@ export type Row = {
   note: string;
 };
 
-export type Change = {
+export type ConfigChange = {
   target: Target;
   rows: readonly Row[];
   before: Buffer;
@@ -190,6 +190,6 @@ function rest({ root }: Config, entries: readonly (Entry | undefined)[]): unknow
 }
 
 /** Writes the change, unless it is none. */
-export function writeChange({ before, after }: Change, { file }: OpenConfig): void {
+export function writeChange({ before, after }: ConfigChange, { file }: OpenConfig): void {
   if (!after.equals(before)) replaceClientConfig(file, after);
 }

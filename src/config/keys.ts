@@ -20,6 +20,8 @@ type Kind = 'path' | 'text' | 'size' | 'age' | 'count' | 'flag' | 'list';
 
 const RECORD = ['record'];
 
+const CHECKING = ['check', 'ci'];
+
 const REDACTING = ['record', 'redact', 'scan'];
 
 export const KEYS: Readonly<Record<string, Key>> = {
@@ -35,13 +37,13 @@ export const KEYS: Readonly<Record<string, Key>> = {
   'redact.rules': {
     option: 'redact-rule',
     kind: 'list',
-    commands: [...REDACTING, 'replay', 'import', 'export'],
+    commands: [...REDACTING, 'replay', 'import', 'export', 'ci'],
     inProject: true,
   },
   'redact.without': {
     option: 'no-redact-rule',
     kind: 'list',
-    commands: [...REDACTING, 'replay', 'import'],
+    commands: [...REDACTING, 'replay', 'import', 'ci'],
     inProject: false,
   },
   'redact.paths': {
@@ -52,9 +54,12 @@ export const KEYS: Readonly<Record<string, Key>> = {
   },
   'redact.off': { option: 'no-redact', kind: 'flag', commands: RECORD, inProject: false },
   'redact.capture': { option: 'capture', kind: 'text', commands: RECORD, inProject: ['meta'] },
-  ignore: { option: 'ignore', kind: 'list', commands: ['replay'], inProject: true },
-  ignoreTool: { option: 'ignore-tool', kind: 'list', commands: ['replay'], inProject: true },
-  ignoreResult: { option: 'ignore-result', kind: 'list', commands: ['verify'], inProject: true },
+  ignore: { option: 'ignore', kind: 'list', commands: ['replay', 'ci'], inProject: true },
+  ignoreTool: { option: 'ignore-tool', kind: 'list', commands: ['replay', 'ci'], inProject: true },
+  'check.expect': { option: 'expect', kind: 'list', commands: CHECKING, inProject: true },
+  'check.forbid': { option: 'forbid', kind: 'list', commands: CHECKING, inProject: true },
+  'check.max': { option: 'max', kind: 'list', commands: CHECKING, inProject: true },
+  ignoreResult: { option: 'ignore-result', kind: 'list', commands: ['verify', 'ci'], inProject: true },
 };
 
 const EXPECTED: Record<Kind, string> = {

@@ -7,8 +7,13 @@ import { messagesOf } from '../protocol/message/conversation.ts';
 import { messageLabel } from '../protocol/message/label.ts';
 import { escapeText, shellQuoted } from '../protocol/text.ts';
 import type { Store } from '../store/file/open.ts';
-import type { BareFrame } from '../store/read/frames.ts';
-import { eachHttpExchange, type HttpExchangeRow, prepareBodies } from '../store/read/http.ts';
+import type { BareFrame, FrameSelection } from '../store/read/frames.ts';
+import {
+  eachHttpExchange,
+  type HttpExchangeRow,
+  prepareBodies,
+  prepareHttpExchange,
+} from '../store/read/http.ts';
 import type { SessionRow } from '../store/read/sessions.ts';
 import type { WriteOptions } from './format.ts';
 import { upstreamUrl } from './parts.ts';
@@ -63,16 +68,15 @@ const END = `
 cat "$events"
 `;
 
+const NOT_HTTP = 'curl speaks HTTP, and this session came over stdio.';
+
 export function* writeCurl(
   store: Store,
   session: SessionRow,
   { only, onFrame }: WriteOptions,
 ): Generator<string> {
   if (session.transport === 'stdio')
-    throw new TapedeckError(
-      'refused',
-      'curl speaks HTTP, and this session came over stdio. Take --format ndjson, and replay it.',
-    );
+    throw new TapedeckError('refused', `${NOT_HTTP} Take --format ndjson, and replay it.`);
   const bodiesOf = prepareBodies(store, session.number, only);
   const given: Given = { sessionId: false, endpoint: false };
   yield BEGINNING;
@@ -83,6 +87,54 @@ export function* writeCurl(
     onFrame(httpExchange.number);
   }
   yield END;
+}
+
+/**
+ * The commands that send the request of one HTTP exchange again. Where it needs what a server gives at its beginning, its session
+ * or its endpoint, they begin as the session did. Throws `TapedeckError` `refused` where there is no such exchange.
+ */
+export function curlCommands(store: Store, session: SessionRow, number: number): string {
+  const httpExchange = prepareHttpExchange(store, session.number)(number);
+  if (httpExchange === undefined)
+    throw new TapedeckError(
+      'refused',
+      session.transport === 'stdio'
+        ? NOT_HTTP
+        : 'Expected a frame that came by HTTP exchange, got one without.',
+    );
+  const sessionId = joinedFields(httpExchange.requestHeaders).get(SESSION_ID) ?? '';
+  const isEndpoint = session.basis === 'sse-endpoint' && httpExchange.method === 'POST';
+  if (!REDACTED.test(sessionId) && !isEndpoint) {
+    const body = prepareBodies(store, session.number)(number)?.request ?? [];
+    const given = { sessionId: false, endpoint: false };
+    return [...commandLines(session, httpExchange, body, given, '', '')].join('');
+  }
+  const only = framesOf([...beginningOf(store, session, number), number]);
+  return [...writeCurl(store, session, { only, onFrame() {} })].join('');
+}
+
+/** The exchanges by which a session begins, up to this one: of HTTP+SSE the stream, and then the handshake. */
+function beginningOf(store: Store, { number: session, basis }: SessionRow, until: number): number[] {
+  const saying = store.prepare<[number, string, number], number | null>(
+    `SELECT max(f.http) FROM message AS m JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
+     WHERE m.session = ? AND m.canonical = ? AND f.channel = 'request' AND f.http <= ?`,
+  );
+  const stream = store.prepare<[number, number], number | null>(
+    "SELECT max(number) FROM http_exchange WHERE session = ? AND method = 'GET' AND number < ?",
+  );
+  return [
+    basis === 'sse-endpoint' ? stream.pluck().get(session, until) : null,
+    saying.pluck().get(session, 'initialize', until),
+    saying.pluck().get(session, 'notifications/initialized', until),
+  ].filter((number) => number != null);
+}
+
+function framesOf(exchanges: readonly number[]): FrameSelection {
+  return {
+    sql: 'SELECT seq FROM frame WHERE session = @session AND http IN (SELECT value FROM json_each(@exchanges))',
+    values: { exchanges: JSON.stringify(exchanges) },
+    hasUnfinished: () => false,
+  };
 }
 
 function* withNext<T>(items: Iterable<T>): Generator<[item: T, next: T | undefined]> {

@@ -2,7 +2,7 @@
 
 import type { Store } from '../store/file/open.ts';
 import type { SearchIndex, Wanted } from '../store/keep/search-index.ts';
-import type { FrameSelection } from '../store/read/frames.ts';
+import { type FrameSelection, lastSeqOf } from '../store/read/frames.ts';
 import { prepareSession, type SessionRow } from '../store/read/sessions.ts';
 import type { Filter } from './filter/filter.ts';
 import { eachCandidate, selectFrames } from './filter/sql.ts';
@@ -25,12 +25,11 @@ export function* eachHit(
   onMore: () => void,
 ): Generator<SearchHit> {
   const sessionOf = prepareSession(store);
-  const wanted = wantedBy(filter);
-  const candidates = wanted === null ? null : (index?.candidates(wanted) ?? null);
-  const places = candidates === null ? everyPlace(store, filter) : checkedPlaces(store, filter, candidates);
   let found = new Map<number, number[]>();
   let count = 0;
-  for (const { session, seq } of places) {
+  for (const place of eachPlace(store, filter, index)) {
+    if (place === null) continue;
+    const { session, seq } = place;
     if (count === limit) {
       onMore();
       break;
@@ -58,29 +57,54 @@ function* hits(
 
 function theseFrames(seqs: readonly number[]): FrameSelection {
   const values = { seqs: JSON.stringify(seqs) };
-  return { sql: 'SELECT value FROM json_each(@seqs)', values, hasUnfinished: () => false };
+  return { sql: 'SELECT value AS seq FROM json_each(@seqs)', values, hasUnfinished: () => false };
 }
 
-type Place = { session: number; seq: number };
+/** By the number of the session. */
+export type FoundPlace = { session: number; seq: number };
+
+/** Where the frames stand, the newest first. Null: so far nothing more was found, and one may want to stop. */
+export function eachPlace(
+  store: Store,
+  filter: Filter,
+  index: SearchIndex | null,
+): Generator<FoundPlace | null> {
+  const wanted = wantedBy(filter);
+  const candidates = wanted === null ? null : (index?.candidates(wanted) ?? null);
+  return candidates === null ? everyPlace(store, filter) : checkedPlaces(store, filter, candidates);
+}
 
 /** Those of the candidates for which the filter holds. */
-function* checkedPlaces(store: Store, filter: Filter, candidates: Iterable<number>): Generator<Place> {
+function* checkedPlaces(
+  store: Store,
+  filter: Filter,
+  candidates: Iterable<number>,
+): Generator<FoundPlace | null> {
   const { sql, values } = selectFrames(store, filter);
-  const placeOf = store.prepare<[number], Place>('SELECT session, seq FROM frame WHERE rowid = ?');
+  const placeOf = store.prepare<[number], FoundPlace>('SELECT session, seq FROM frame WHERE rowid = ?');
   const check = store.prepare<[object], number>(`SELECT 1 FROM (${sql}) WHERE seq = @seq LIMIT 1`).pluck();
   for (const rowid of candidates) {
     const place = placeOf.get(rowid);
-    if (place !== undefined && check.get({ ...values, ...place }) === 1) yield place;
+    yield place !== undefined && check.get({ ...values, ...place }) === 1 ? place : null;
   }
 }
 
-function* everyPlace(store: Store, filter: Filter): Generator<Place> {
+/** So many frames are read at once, where no index says which. */
+const FRAMES_A_STEP = 500;
+
+function* everyPlace(store: Store, filter: Filter): Generator<FoundPlace | null> {
   const { sql, values } = selectFrames(store, filter);
   const select = store
-    .prepare<[object], number>(`SELECT DISTINCT seq FROM (${sql}) ORDER BY seq DESC`)
+    .prepare<[object], number>(
+      `SELECT DISTINCT seq FROM (${sql}) WHERE seq > @after AND seq <= @upTo ORDER BY seq DESC`,
+    )
     .pluck();
-  for (const { number: session } of eachCandidate(store, filter)) {
-    for (const seq of select.iterate({ ...values, session })) yield { session, seq };
+  for (const { number: session } of [...eachCandidate(store, filter)]) {
+    for (let upTo = lastSeqOf(store, session); upTo > 0; upTo -= FRAMES_A_STEP) {
+      const seqs = select.all({ ...values, session, after: upTo - FRAMES_A_STEP, upTo });
+      for (const seq of seqs) yield { session, seq };
+      yield null;
+    }
   }
 }
 

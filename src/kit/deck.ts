@@ -243,6 +243,16 @@ export type CallName = string;
 /** Members of `params` that must be equal, as JSON values. Members that are not named here do not count. */
 export type ExpectedParams = Readonly<Record<string, unknown>>;
 
+/** What must hold of the messages of a test, in the filter language of `show --filter`: one filter, or several. */
+export type TrafficAssertions = {
+  /** A message must match it, such as `tool=search status=ok`. */
+  readonly expect?: string | readonly string[] | undefined;
+  /** No message may match it. */
+  readonly forbid?: string | readonly string[] | undefined;
+  /** A bound, and what it is for: `tool=search size<10kb`. */
+  readonly max?: string | readonly string[] | undefined;
+};
+
 /**
  * One recording, opened for one test. Each transport, HTTP client and spawned process is a client of its own and begins
  * at the first recorded call. Several clients are recorded as several, and told apart by their handshakes; `calls`,
@@ -290,6 +300,11 @@ export type Deck = {
   assertAllUsed(options?: { readonly except?: readonly CallName[] }): void;
   /** Every call had an answer, and there are no `notices`. */
   assertNoMisses(): void;
+  /**
+   * Holds what the clients said and heard, answers and notifications too, to filters. `command` cannot be used with it. Throws
+   * a `TapedeckError` with the code `usage` for a filter that is wrong.
+   */
+  assertTraffic(assertions: TrafficAssertions): void;
   /**
    * Closes all transports and ports that came from the deck, ends the real server, and stores what is to be recorded. What
    * was called can still be read. May be called twice; `await using deck = …` calls it by itself. Rejects where the

@@ -24,6 +24,7 @@ import type { Deck, DeckOptions, FileUrl, RecordedCall } from './deck.ts';
 import { createDoors, type Doors } from './doors.ts';
 import { createOverrides, deckFunctions, type Overrides } from './functions.ts';
 import { readSettings, type Settings, serverCommand } from './settings.ts';
+import { createTraffic } from './traffic.ts';
 
 /** The test's own timeout comes first. */
 const LIVE_TIMEOUT_MS = 300_000;
@@ -126,8 +127,9 @@ function createDeck(
   const events = { ...log, onNotice };
   const overrides = createOverrides();
   const override = overrides.answerTo;
+  const traffic = createTraffic();
   const doors = createDoors(recording, () =>
-    createMock({ recording, matching, speed, events, live, override }),
+    traffic.watched(createMock({ recording, matching, speed, events, live, override })),
   );
   let closing: Promise<void> | null = null;
   let lastUnused: Deck['unused'] = [];
@@ -187,6 +189,10 @@ function createDeck(
     assertNotCalled: (call, params) => assertNotCalled(sheet.calls(), [call, params]),
     assertOrder: (calls) => assertOrder(sheet.calls(), calls),
     assertNoMisses: () => assertNoMisses(sheet.misses(), notices),
+    assertTraffic(assertions) {
+      if (sheet.files() > 0) throw cannotCall('`assertTraffic`', 'keeps its messages to itself');
+      traffic.assert(assertions);
+    },
     assertAllUsed: (options) => assertAllUsed(unused(), options?.except ?? []),
     close,
     discard: () => end(discard),
@@ -201,10 +207,10 @@ function refuseFunctions({ beforeStoring, matchCall }: Settings, overrides: Over
   if (matchCall !== undefined) throw cannotCall('the option `matchBy`');
 }
 
-function cannotCall(what: string): TapedeckError {
+function cannotCall(what: string, why = 'cannot call functions of the test'): TapedeckError {
   return new TapedeckError(
     'usage',
-    `Expected no ${what} beside \`command\`, whose process cannot call functions of the test. Use \`transport\` or \`listen\`.`,
+    `Expected no ${what} beside \`command\`, whose process ${why}. Use \`transport\` or \`listen\`.`,
   );
 }
 

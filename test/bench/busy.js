@@ -37,7 +37,10 @@ export async function benchBusy(folder, { busyCalls, progress }) {
   return rows;
 }
 
-/** The way of each frame in milliseconds, as somebody sees it who looks into the store every few of them. */
+/**
+ * The way of each frame in milliseconds, as somebody sees it who looks into the store every few of them. `open`: of those
+ * that passed after something of their session was seen there, so that its recorder had opened the store.
+ */
 async function measure(folder, recorders, calls) {
   const watch = watchFrames(join(folder, 'bench.db'));
   const { tapedeck } = variants(folder);
@@ -53,20 +56,25 @@ async function measure(folder, recorders, calls) {
   );
   // What ended in a spool is taken in here.
   const lost = lossOf(folder);
-  const ways = await watch.stop();
+  const { ways, open } = await watch.stop();
   // The handshake is three frames.
   const missing = recorders * (2 * calls + 3) - ways.length;
-  return { ways, lost: lost + missing };
+  return { ways, open, lost: lost + missing };
 }
 
 function watchFrames(file) {
   const ways = [];
+  const open = [];
+  const firstSeen = new Map();
   let last = 0;
   let isOver = false;
   const look = (store) => {
     const now = (performance.timeOrigin + performance.now()) * 1000;
-    for (const [row, at] of store.all(last)) {
-      ways.push((now - at) / 1000);
+    for (const [row, at, session] of store.all(last)) {
+      const way = (now - at) / 1000;
+      ways.push(way);
+      if (!firstSeen.has(session)) firstSeen.set(session, now);
+      if (at > firstSeen.get(session)) open.push(way);
       last = row;
     }
   };
@@ -77,7 +85,7 @@ function watchFrames(file) {
       await sleep(LOOK_EVERY_MS);
       try {
         store = new Database(file, { readonly: true })
-          .prepare('SELECT rowid, at FROM frame WHERE rowid > ? ORDER BY rowid')
+          .prepare('SELECT rowid, at, session FROM frame WHERE rowid > ? ORDER BY rowid')
           .raw();
       } catch {
         // Its tables are being made.
@@ -93,18 +101,19 @@ function watchFrames(file) {
     async stop() {
       isOver = true;
       await watching;
-      return ways;
+      return { ways, open };
     },
   };
 }
 
-function rowOf(recorders, loops, { ways, lost }) {
-  const p99 = percentile(ways, 0.99);
+/** The promise begins with the open store: until then a recorder keeps what passes in memory. */
+function rowOf(recorders, loops, { ways, open, lost }) {
+  const p99 = percentile(open, 0.99);
   const who = recorders === 1 ? 'one recorder' : `${recorders} recorders at once`;
   return {
-    what: `${who} beside ${loops} busy loops: a frame’s way to its row, p99`,
+    what: `${who} beside ${loops} busy loops: a frame’s way to its row once the store is open, p99`,
     tapedeck: `${format(p99)} ms`,
-    against: `p50 ${format(percentile(ways, 0.5))} ms, ${ways.length} frames`,
+    against: `p50 ${format(percentile(open, 0.5))} ms; p99 with the start ${format(percentile(ways, 0.99))} ms`,
     ratio: lost === 0 ? 'none lost' : `LOST ${lost}`,
     wanted: `≤ ${MOST_MS} ms, none lost`,
     met: p99 <= MOST_MS && lost === 0 ? 'yes' : 'NO',

@@ -9,10 +9,11 @@ export const median = (values) => percentile(values, 0.5);
 
 /**
  * One row: what was measured, ours against theirs round by round, and the bound that the design sets, if it sets one.
- * `yardstick` says in a few words whose figure theirs is.
+ * `yardstick` says in a few words whose figure theirs is. `least` are the figures of the plainest recorder, where it took
+ * part: how near to theirs any recorder comes on this machine.
  */
-export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick }, unit) {
-  const ratios = ours.map((value, i) => value / theirs[i]);
+export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick, least }, unit) {
+  const ratios = ratiosOf(ours, theirs);
   const isMet = atMost === undefined ? median(ratios) >= atLeast : median(ratios) <= atMost;
   const hasBound = atMost !== undefined || atLeast !== undefined;
   const wanted = atMost === undefined ? `≥ ${atLeast}×` : `≤ ${atMost}×`;
@@ -24,7 +25,55 @@ export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick }, uni
     ratio: `${median(ratios).toFixed(2)}× (${spread})`,
     wanted: hasBound ? wanted : '',
     met: hasBound ? (isMet ? 'yes' : 'NO') : '',
+    ...(least && { least: `${median(ratiosOf(least, theirs)).toFixed(2)}×` }),
   };
+}
+
+/** A row of a figure that stands for itself; without `atMost` nothing is wanted of it. */
+export function figureRow(what, value, { atMost, unit = 'ms', against = '' }) {
+  const hasBound = atMost !== undefined;
+  const isMet = value <= atMost;
+  return {
+    what,
+    tapedeck: `${format(value)} ${unit}`,
+    against,
+    ratio: '',
+    wanted: hasBound ? `≤ ${format(atMost)} ${unit}` : '',
+    met: hasBound ? (isMet ? 'yes' : 'NO') : '',
+  };
+}
+
+const ratiosOf = (ours, theirs) => ours.map((value, i) => value / theirs[i]);
+
+/** The upper ends of the classes of a histogram, in microseconds: each is twice the one before. */
+const CLASS_ENDS = Array.from({ length: 14 }, (_, i) => 16 * 2 ** i);
+
+/** How many of the times, in microseconds, fall into each class; the last class has all that took longer. */
+export function classify(times) {
+  const counts = CLASS_ENDS.map(() => 0);
+  for (const time of times) {
+    const i = CLASS_ENDS.findIndex((end) => time < end);
+    counts[i < 0 ? counts.length - 1 : i] += 1;
+  }
+  return counts;
+}
+
+/** A row for each class that is not empty everywhere: of how many thousandths of its calls each variant took so long. */
+export function histogram(countsByVariant) {
+  const sums = Object.entries(countsByVariant).map(([name, rounds]) => {
+    const counts = CLASS_ENDS.map((_, i) => rounds.reduce((sum, round) => sum + round[i], 0));
+    return [name, counts, counts.reduce((sum, count) => sum + count, 0)];
+  });
+  return CLASS_ENDS.flatMap((end, i) => {
+    if (sums.every(([, counts]) => counts[i] === 0)) return [];
+    const isLast = i === CLASS_ENDS.length - 1;
+    const parts = sums.map(([name, counts, all]) => [name, perMille(counts[i], all)]);
+    return [{ took: isLast ? `${end / 2} µs and more` : `under ${end} µs`, ...Object.fromEntries(parts) }];
+  });
+}
+
+function perMille(count, all) {
+  return count === 0 ? '' : `${((count / all) * 1000).toFixed(2)} ‰`;
 }
 
 export function format(value) {
@@ -33,12 +82,12 @@ export function format(value) {
 }
 
 export function printTable(rows) {
-  const columns = Object.keys(rows[0]);
+  const columns = [...new Set(rows.flatMap(Object.keys))];
   const widths = columns.map((column) =>
-    Math.max(column.length, ...rows.map((row) => String(row[column]).length)),
+    Math.max(column.length, ...rows.map((row) => String(row[column] ?? '').length)),
   );
   const line = (cells) => `| ${cells.map((cell, i) => String(cell).padEnd(widths[i])).join(' | ')} |`;
   console.log(line(columns));
   console.log(line(widths.map((width) => '-'.repeat(width))));
-  for (const row of rows) console.log(line(columns.map((column) => row[column])));
+  for (const row of rows) console.log(line(columns.map((column) => row[column] ?? '')));
 }

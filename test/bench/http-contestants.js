@@ -1,13 +1,14 @@
-// Who takes part over HTTP: the server directly, a bare proxy, tapedeck, and mitmdump where it is installed. Each is a
+// Who takes part over HTTP: the server directly, a bare proxy, the plainest recorder, tapedeck, and mitmdump where it is installed. Each is a
 // process of its own before the same server, in turn, several rounds; afterwards tapedeck's store is counted.
 //   BENCH_HTTP_PROXY="node other-proxy.js" npm run bench -- --only http
 // puts another program in tapedeck's place, started as `node other-proxy.js <url> --listen 127.0.0.1:0 --db <file>`.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { memoryOf, processorTime } from './processor.js';
+import { removeStore } from './stdio.js';
 
 const here = import.meta.dirname;
 const START_MS = 30_000;
@@ -22,6 +23,7 @@ export const UPSTREAM = [process.execPath, join(here, 'http-upstream.js')];
 const CONTESTANTS = {
   direct: () => null,
   bare: (url) => [process.execPath, join(here, 'http-relay.js'), url],
+  least: (url, files) => [process.execPath, join(here, 'least-proxy.js'), url, files.least],
   tapedeck: (url, files) => [...tapedeck, url, '--listen', '127.0.0.1:0', '--db', files.store],
   unredacted: (url, files) => [
     ...tapedeck,
@@ -72,7 +74,11 @@ export async function measureInTurn(folder, { rounds, progress, what, measure })
       progress(`${what} round ${round + 1} of ${rounds}`);
       // Another order each round, so that no contestant always follows the same one.
       for (const name of names.map((_, i) => names[(i + round) % names.length])) {
-        const files = { store: join(folder, 'http.db'), flows: join(folder, 'http.flows') };
+        const files = {
+          store: join(folder, 'http.db'),
+          least: join(folder, 'least-http.db'),
+          flows: join(folder, 'http.flows'),
+        };
         const before = await arrivedAt(upstream);
         const figures = await measureOne(CONTESTANTS[name](upstream.url, files), upstream.url, measure);
         for (const [figure, value] of Object.entries(figures)) {
@@ -82,9 +88,7 @@ export async function measureInTurn(folder, { rounds, progress, what, measure })
         if (name === 'tapedeck') {
           addLoss(count, files.store, (await arrivedAt(upstream)) - before, figures);
         }
-        for (const file of [files.store, `${files.store}-wal`, `${files.store}-shm`, files.flows]) {
-          rmSync(file, { force: true });
-        }
+        for (const file of Object.values(files)) removeStore(file);
       }
     }
   } finally {

@@ -1,5 +1,5 @@
 // The HTTP rows: calls answered with JSON, over one connection and over many at once.
-import { format, median, ratioRow } from './figures.js';
+import { format, histogram, median, ratioRow } from './figures.js';
 import { lossText, measureInTurn, withLoss } from './http-contestants.js';
 import { load } from './load.js';
 
@@ -12,7 +12,12 @@ export async function benchHttp(folder, { httpRounds, httpSeconds, progress }) {
     what: 'HTTP',
     measure: (url, processor) => measure(url, processor, httpSeconds),
   });
-  return { absolute: absoluteRows(results), loss: lossText(count), rows: httpRows(results, count) };
+  return {
+    absolute: absoluteRows(results),
+    histograms: histogramsOf(results),
+    loss: lossText(count),
+    rows: httpRows(results, count),
+  };
 }
 
 /** So long until everything is compiled that the figures are of: a few seconds after the start they are of the compiler. */
@@ -25,9 +30,11 @@ async function measure(url, processor, seconds) {
   return {
     oneRate: one.rate,
     oneP99: one.p99,
+    oneClasses: one.classes,
     oneProcessor: one.processor,
     manyRate: many.rate,
     manyP99: many.p99,
+    manyClasses: many.classes,
     manyProcessor: many.processor,
     failed: warm.failed + one.failed + many.failed,
     messages: 2 * (warm.requests + one.requests + many.requests),
@@ -43,11 +50,23 @@ async function loadOf(url, processor, how) {
   return { ...figures, processor: (processor() - before) / figures.requests };
 }
 
-function httpRows({ bare, tapedeck, unredacted }, count) {
+function histogramsOf(results) {
+  const of = (figure) =>
+    histogram(Object.fromEntries(Object.entries(results).map(([n, r]) => [n, r[figure]])));
+  return { '1 connection': of('oneClasses'), [`${MANY} connections`]: of('manyClasses') };
+}
+
+function httpRows({ bare, least, tapedeck, unredacted }, count) {
   const row = (what, figure, bound, unit) => {
     const yardstick = 'httpxy alone';
     return withLoss(
-      ratioRow(`HTTP JSON, ${what}`, tapedeck[figure], bare[figure], { ...bound, yardstick }, unit),
+      ratioRow(
+        `HTTP JSON, ${what}`,
+        tapedeck[figure],
+        bare[figure],
+        { ...bound, yardstick, least: least[figure] },
+        unit,
+      ),
       count,
       tapedeck,
     );

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { percentile } from './figures.js';
+import { classify, percentile } from './figures.js';
 import { isInstalled } from './http-contestants.js';
 
 /** The id, then the number of its text. */
@@ -19,7 +19,8 @@ export function textOf(number, texts) {
 export const generator = process.env.BENCH_LOAD ?? (isInstalled('wrk', '-v') ? 'wrk' : 'autocannon');
 
 /**
- * Resolves with requests answered, their rate per second, p50 and p99 of their round trips in µs, and how many failed. The
+ * Resolves with requests answered, their rate per second, p50 and p99 of their round trips in µs and their classes, and how
+ * many failed. The
  * calls say `texts` different things, in turn.
  */
 export function load(url, { connections, seconds, texts = 1 }) {
@@ -61,6 +62,7 @@ async function byAutocannon(url, connections, seconds, texts) {
     requests: times.length,
     p50: percentile(times, 0.5),
     p99: percentile(times, 0.99),
+    classes: classify(times),
     failed: errors + non2xx,
   };
 }

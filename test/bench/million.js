@@ -10,7 +10,7 @@ import { createRowWriter, insertSession } from '../../build/store/write/rows.js'
 
 export const NEWEST_NAME = 'newest';
 /** Stands in one text of ten thousand. */
-const RARE_WORD = 'rarissimum';
+export const RARE_WORD = 'rarissimum';
 const TOOLS = Array.from(
   { length: 40 },
   (_, i) => `${['get', 'list', 'search', 'update'][i % 4]}_thing_${i}`,

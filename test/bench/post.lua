@@ -32,6 +32,22 @@ local function uncorrected(latency, expected)
   return values, counts
 end
 
+-- As `classify` in figures.js makes it of the times themselves.
+local function classes(values, counts)
+  local ends, sums = {}, {}
+  for i = 0, 13 do
+    ends[#ends + 1], sums[#sums + 1] = 16 * 2 ^ i, 0
+  end
+  for i, value in ipairs(values) do
+    local at = 1
+    while at < #ends and value >= ends[at] do
+      at = at + 1
+    end
+    sums[at] = sums[at] + counts[i]
+  end
+  return table.concat(sums, ",")
+end
+
 local function percentile(values, counts, rank)
   local seen = 0
   for i, value in ipairs(values) do
@@ -51,8 +67,9 @@ function done(summary, latency)
     timed = timed + count
   end
   local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
-  local line = '{"rate":%f,"p50":%d,"p99":%d,"requests":%d,"timed":%d,"failed":%d}\n'
+  local line = '{"rate":%f,"p50":%d,"p99":%d,"requests":%d,"timed":%d,"failed":%d,"classes":[%s]}\n'
   local p50 = percentile(values, counts, requests * 0.5) or 0
   local p99 = percentile(values, counts, requests * 0.99) or 0
-  io.write(string.format(line, requests / summary.duration * 1000000, p50, p99, requests, timed, failed))
+  local rate = requests / summary.duration * 1000000
+  io.write(string.format(line, rate, p50, p99, requests, timed, failed, classes(values, counts)))
 end

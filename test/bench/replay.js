@@ -12,12 +12,21 @@ const TAPEDECK = [process.execPath, join(import.meta.dirname, '../../bin/tapedec
 const WARM_UP_CALLS = 2000;
 const WARM_UP_PARALLEL_CALLS = 20_000;
 const HTTP_CALLS = 6000;
+const FIXTURE_CALLS = 6000;
 const CONNECTIONS = 32;
 
 export async function benchReplay(folder, size) {
   const stdio = await benchStdio(folder, size);
+  const fixture = await benchFixture(folder, size);
   const http = await benchHttp(folder, size);
-  return { absolute: absoluteRows(stdio, http), rows: [...stdioRows(stdio), ...httpRows(http)] };
+  return {
+    absolute: absoluteRows(stdio, http),
+    rows: [
+      ...stdioRows('replay', stdio),
+      ...stdioRows('replay of a fixture, cold', fixture),
+      ...httpRows(http),
+    ],
+  };
 }
 
 /** All calls differ, and each has its own counterpart in the recording. */
@@ -45,6 +54,27 @@ async function benchStdio(folder, { rounds, sequentialCalls, parallelCalls, prog
     await client.close();
     const [p50, p99] = [0.5, 0.99].map((p) => percentile(times, p) * 1000);
     return { p50, p99, rate, failed: client.errors() };
+  });
+}
+
+/** A recording of as many calls as a test has, from the first call of a process on. */
+async function benchFixture(folder, { rounds, progress }) {
+  const db = join(folder, 'replay-fixture.db');
+  makeRecording(db, { name: 'bench', calls: FIXTURE_CALLS, textOf: (i) => textOf(i - 1, FIXTURE_CALLS) });
+  const commands = { server: SERVERS.echo, replay: [...TAPEDECK, 'replay', 'bench', '--db', db] };
+  return await inTurn(commands, rounds, progress, 'replay of a fixture', async (command) => {
+    const say = (client, inFlight) =>
+      callEcho(client, FIXTURE_CALLS, inFlight, (i) => textOf(i, FIXTURE_CALLS));
+    const first = await startClient(command);
+    const times = await say(first, 1);
+    await first.close();
+    const second = await startClient(command);
+    const began = performance.now();
+    await say(second, IN_FLIGHT);
+    const rate = (FIXTURE_CALLS / (performance.now() - began)) * 1000;
+    await second.close();
+    const [p50, p99] = [0.5, 0.99].map((p) => percentile(times, p) * 1000);
+    return { p50, p99, rate, failed: first.errors() + second.errors() };
   });
 }
 
@@ -121,11 +151,11 @@ async function inTurn(commands, rounds, progress, what, measure) {
   return results;
 }
 
-function stdioRows({ server, replay }) {
+function stdioRows(what, { server, replay }) {
   return [
-    row('replay: one call at a time, p50', server.p50, replay, 'p50', { atMost: 1.5 }, 'µs'),
-    row('replay: one call at a time, p99', server.p99, replay, 'p99', { atMost: 2 }, 'µs'),
-    row(`replay: ${IN_FLIGHT} calls in flight`, server.rate, replay, 'rate', { atLeast: 0.5 }, 'answers/s'),
+    row(`${what}: one call at a time, p50`, server.p50, replay, 'p50', { atMost: 1.5 }, 'µs'),
+    row(`${what}: one call at a time, p99`, server.p99, replay, 'p99', { atMost: 2 }, 'µs'),
+    row(`${what}: ${IN_FLIGHT} calls in flight`, server.rate, replay, 'rate', { atLeast: 0.5 }, 'answers/s'),
   ];
 }
 

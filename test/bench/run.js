@@ -1,11 +1,11 @@
-// `npm run bench`: every row of the design's speed table, as ratios within one run. `--quick` gives a first idea,
-// `--only http,sse` some of the parts.
+// `npm run bench`: every row of the design's speed table, as ratios within one run. `--quick` gives a first idea. `--only sse`
+// measures one part, or several, as quickly: less than a minute each, but for `store` and `retention`; with `--full` as the table does.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { arch, cpus, platform, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchBusy } from './busy.js';
-import { printTable } from './figures.js';
+import { histogram, printTable } from './figures.js';
 import { benchHttp } from './http.js';
 import { hasMitmdump } from './http-contestants.js';
 import { generator } from './load.js';
@@ -16,6 +16,7 @@ import { benchSse } from './sse.js';
 import { benchStart } from './start.js';
 import { absoluteRows, benchStdio, lossOf, SERVERS, stdioRows } from './stdio.js';
 import { benchStore } from './store.js';
+import { benchViewer } from './viewer.js';
 
 const PARTS = {
   start: benchStart,
@@ -27,6 +28,7 @@ const PARTS = {
   memory: benchMemory,
   store: benchStore,
   retention: benchRetention,
+  viewer: benchViewer,
 };
 const { isQuick, parts } = readArguments();
 const size = isQuick
@@ -42,6 +44,8 @@ const size = isQuick
       busyCalls: 100,
       floodEvents: 100_000,
       starts: 15,
+      viewerRounds: 2,
+      viewerCalls: 4000,
     }
   : {
       rounds: 9,
@@ -55,33 +59,36 @@ const size = isQuick
       busyCalls: 500,
       floodEvents: 500_000,
       starts: 51,
+      viewerRounds: 7,
+      viewerCalls: 15_000,
     };
 const progress = (text) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), 'tapedeck-bench-'));
-
-const rows = [];
 
 try {
   const [cpu] = cpus();
   console.log(
     `${cpus().length} × ${cpu?.model}, ${Math.round(totalmem() / 1e9)} GB, ${platform()} ${arch()}, Node ${process.version}\n`,
   );
-  for (const part of parts) rows.push(...(await PARTS[part](folder, { ...size, progress })));
+  // Part by part, so that what fails takes nothing with it that was measured before.
+  for (const part of parts) {
+    printTable(await PARTS[part](folder, { ...size, progress }));
+    console.log();
+  }
 } finally {
-  // What was measured before something failed, too.
-  if (rows.length > 0) printTable(rows);
   rmSync(folder, { recursive: true, force: true });
 }
 
 function readArguments() {
-  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, only: { type: 'string' } } });
+  const flag = { type: 'boolean' };
+  const { values } = parseArgs({ options: { quick: flag, full: flag, only: { type: 'string' } } });
   const parts = values.only?.split(',') ?? Object.keys(PARTS);
   const unknown = parts.find((part) => !Object.hasOwn(PARTS, part));
   if (unknown !== undefined) {
     console.error(`Expected \`--only\` with some of ${Object.keys(PARTS).join(', ')}, got \`${unknown}\`.`);
     process.exit(2);
   }
-  return { isQuick: values.quick ?? false, parts };
+  return { isQuick: values.quick ?? (values.only !== undefined && !values.full), parts };
 }
 
 async function stdio(folder, size) {
@@ -95,6 +102,8 @@ async function stdio(folder, size) {
     };
     const results = await benchStdio(folder, server, { ...size, ...calls });
     printAbsolute(`server ${name}`, absoluteRows(results));
+    const classes = Object.entries(results).map(([variant, figures]) => [variant, figures.classes]);
+    printAbsolute(`server ${name}, one call at a time`, histogram(Object.fromEntries(classes)));
     rows.push(...stdioRows(name, results));
   }
   console.log(`Frames lost by tapedeck in these runs: ${lossOf(folder)}\n`);
@@ -102,11 +111,12 @@ async function stdio(folder, size) {
 }
 
 async function http(folder, size) {
-  const { absolute, loss, rows } = await benchHttp(folder, size);
+  const { absolute, histograms, loss, rows } = await benchHttp(folder, size);
   printAbsolute(
     `HTTP, requests by ${generator}${hasMitmdump ? '' : ' (without mitmdump: not installed)'}`,
     absolute,
   );
+  for (const [name, table] of Object.entries(histograms)) printAbsolute(`HTTP, ${name}`, table);
   console.log(`${loss}\n`);
   return rows;
 }

@@ -132,11 +132,13 @@ async function receive(url, wanted) {
 }
 
 /** Ratio of what each proxy adds to the delay without one, of which the median over all rounds is taken. */
-function sseRow({ direct, bare, tapedeck }, count) {
+function sseRow({ direct, bare, least, tapedeck }, count) {
   const without = median(direct.p50);
-  const [ours, theirs] = [tapedeck, bare].map(({ p50 }) => p50.map((delay) => delay - without));
+  const [ours, theirs, leasts] = [tapedeck, bare, least].map(({ p50 }) =>
+    p50.map((delay) => delay - without),
+  );
   const what = 'SSE: added delay per event, p50 less that of direct';
-  const row = ratioRow(what, ours, theirs, { atMost: 1.2, yardstick: 'httpxy alone' }, 'µs');
+  const row = ratioRow(what, ours, theirs, { atMost: 1.2, yardstick: 'httpxy alone', least: leasts }, 'µs');
   // Where noise swallows what a proxy adds, their ratio says nothing.
   if (median(ours) <= 0 || median(theirs) <= 0) Object.assign(row, { ratio: 'none', met: 'UNCLEAR' });
   return withLoss(row, count, tapedeck);

@@ -1,9 +1,10 @@
-// The stdio rows: direct, a bare relay, a relay with tee, tapedeck with redaction and without; in turn, several rounds, in one
-// run.
+// The stdio rows: direct, a bare relay, the plainest recorder, tapedeck with redaction and without; in turn, several rounds,
+// in one run.
 import { spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { callEcho, startClient } from './client.js';
-import { format, median, percentile, ratioRow } from './figures.js';
+import { classify, format, median, percentile, ratioRow } from './figures.js';
 
 const here = import.meta.dirname;
 /** Ours does next to nothing, so every cost of a relay shows; the official one is what people run. */
@@ -21,7 +22,7 @@ export function variants(folder, server = SERVERS.echo) {
   return {
     direct: server,
     relay: [process.execPath, join(here, 'relay.js'), ...server],
-    tee: [process.execPath, join(here, 'tee.js'), join(folder, 'tee.log'), ...server],
+    least: [process.execPath, join(here, 'least-relay.js'), join(folder, 'least.db'), ...server],
     tapedeck: [...record(folder), '--', ...server],
     unredacted: [...record(folder), '--no-redact', '--', ...server],
   };
@@ -34,14 +35,19 @@ function record(folder) {
 export async function benchStdio(folder, server, { rounds, sequentialCalls, parallelCalls, progress }) {
   const commands = Object.entries(variants(folder, server));
   const results = Object.fromEntries(
-    commands.map(([name]) => [name, { start: [], p50: [], p99: [], p999: [], rate: [], one: [], many: [] }]),
+    commands.map(([name]) => [
+      name,
+      { start: [], p50: [], p99: [], p999: [], classes: [], rate: [], one: [], many: [] },
+    ]),
   );
   for (let round = 0; round < rounds; round += 1) {
     progress(`stdio round ${round + 1} of ${rounds}`);
     // Another order each round, so that no variant always follows the same one.
     const order = commands.map((_, i) => commands[(i + round) % commands.length]);
-    for (const [name, command] of order)
+    for (const [name, command] of order) {
+      removeStore(join(folder, 'least.db'));
       await measure(command, results[name], sequentialCalls, parallelCalls);
+    }
   }
   return results;
 }
@@ -59,6 +65,7 @@ async function measure(command, result, sequentialCalls, parallelCalls) {
     ['p999', 0.999],
   ])
     result[figure].push(percentile(times, p) * 1000);
+  result.classes.push(classify(times.map((ms) => ms * 1000)));
   await callEcho(client, 20_000, IN_FLIGHT);
   const beforeMany = client.processor();
   const began = performance.now();
@@ -68,13 +75,13 @@ async function measure(command, result, sequentialCalls, parallelCalls) {
   await client.close();
 }
 
-export function stdioRows(name, { relay, tapedeck, unredacted }) {
+export function stdioRows(name, { relay, least, tapedeck, unredacted }) {
   const row = (what, figure, bound, unit) =>
     ratioRow(
       `${name}: ${what}`,
       tapedeck[figure],
       relay[figure],
-      { ...bound, yardstick: 'bare relay' },
+      { ...bound, yardstick: 'bare relay', least: least[figure] },
       unit,
     );
   const processor = (what, figure) => {
@@ -108,6 +115,10 @@ export function absoluteRows(results) {
     'processor µs a call, 64': format(median(many)),
     'first answer ms': format(median(start)),
   }));
+}
+
+export function removeStore(file) {
+  for (const one of [file, `${file}-wal`, `${file}-shm`]) rmSync(one, { force: true });
 }
 
 /** Frames that tapedeck forwarded but did not store, over all its sessions: a fast recorder that drops proves nothing. */

@@ -81,7 +81,7 @@ test.each(['', join('no-folder.txt', 'server')])(
   },
 );
 
-test('a folder that was removed harms neither traffic nor recording', async () => {
+inFull('a folder that was removed harms neither traffic nor recording', async () => {
   const db = tempStore();
   const folder = join(tempFolder(), 'removed');
   const script = 'mkdir "$1"; cd "$1"; rmdir "$1"; shift; exec "$@"';

@@ -85,7 +85,7 @@ test('a line of 64 MB passes whole and is stored whole', async () => {
   ]);
 });
 
-test('both sides may talk at once without waiting for each other', async () => {
+inFull('both sides may talk at once without waiting for each other', async () => {
   const db = tempStore();
   const { child, ended } = record(db, ['babble.js']);
   const bytes = 4 * 1024 * 1024;
@@ -179,7 +179,7 @@ test('the end of input reaches the server, and answers still come after it', asy
   expect((await latestSession(db)).endReason).toBe('client-closed');
 });
 
-test('a server that closes its stdout is seen to do so while it still reads', async () => {
+inFull('a server that closes its stdout is seen to do so while it still reads', async () => {
   const db = tempStore();
   const { child, ended } = record(db, ['half-close.js']);
   await new Promise((resolve) => child.stdout.on('end', resolve));
@@ -187,7 +187,7 @@ test('a server that closes its stdout is seen to do so while it still reads', as
   expect((await ended).code).toBe(3);
 });
 
-test('what a server said on stderr before it ended waits for a client that reads late', async () => {
+inFull('what a server said on stderr before it ended waits for a client that reads late', async () => {
   const server = `require('node:fs').writeFileSync(2, Buffer.alloc(400_000, 'x'))`;
   const args = [BIN, 'record', '--db', tempStore(), '--', process.execPath, '-e', server];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { IS_FULL } from '../support/scale.ts';
 import { BIN, ROOT, start, tapedeckInProcess, tempFolder } from '../support/tapedeck.ts';
 
 /** A folder with `tapedeck` in it, as an installation would have it, and a store with a named session. */
@@ -46,7 +47,7 @@ describe.each(Object.entries(SHELLS))('%s', (shell, { source, ask }) => {
     );
   }
 
-  test.runIf(isThere)('completes commands', async () => {
+  test.runIf(isThere && IS_FULL)('completes commands', async () => {
     expect(await offered('tapedeck sh')).toEqual([['show']]);
   });
 
@@ -61,7 +62,7 @@ describe.each(Object.entries(SHELLS))('%s', (shell, { source, ask }) => {
     expect(await offered(...lines)).toEqual(lines.map(() => ['staging']));
   });
 
-  test.runIf(isThere)('offers no options where a name or a shell is to be written', async () => {
+  test.runIf(isThere && IS_FULL)('offers no options where a name or a shell is to be written', async () => {
     const [names, shells, options] = await offered(
       'tapedeck show ',
       'tapedeck completion ',
@@ -70,6 +71,7 @@ describe.each(Object.entries(SHELLS))('%s', (shell, { source, ask }) => {
     expect(names).toEqual(['latest', 'staging']);
     expect(shells?.toSorted()).toEqual(['bash', 'fish', 'zsh']);
     expect(options).toContain('--filter');
+    expect(await offered('tapedeck help fil')).toEqual([['filter']]);
   });
 });
 

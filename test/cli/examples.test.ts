@@ -1,5 +1,6 @@
 /** Every example of every `--help` is run, in a folder that has what the examples name. */
 
+import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -42,6 +43,11 @@ function environmentOf(folder: string): Record<string, string> {
   };
 }
 
+function git(cwd: string, ...args: string[]): void {
+  const { status, stderr } = spawnSync('git', args, { cwd });
+  expect(status, String(stderr)).toBe(0);
+}
+
 /** Sessions and files of the names that examples use, clients' configs, and programs that stand for servers. */
 async function prepare(folder: string): Promise<void> {
   const env = environmentOf(folder);
@@ -74,6 +80,13 @@ async function prepare(folder: string): Promise<void> {
   });
   for (const name of ['.cursor/mcp.json', '.claude.json', 'mcp.json', '.mcp.json'])
     writeFileSync(join(folder, name), config);
+  git(folder, 'init', '-q');
+  git(folder, 'add', 'recordings');
+  git(folder, '-c', 'user.name=t', '-c', 'user.email=t@localhost', 'commit', '-qm', 'recordings');
+  git(folder, 'update-ref', 'refs/remotes/origin/main', 'HEAD');
+  // A run of a client.
+  const server = join(folder, 'server');
+  spawnSync(process.execPath, [BIN, 'record', '--label', 'run=nightly', '--', server], { env, input: '' });
   const http = join(RECORDINGS, 'everything-http.ndjson');
   for (const name of ['demo', 'staging', 'monday', 'tuesday', 'http']) {
     const file = name === 'http' ? http : recording;
@@ -84,6 +97,8 @@ async function prepare(folder: string): Promise<void> {
   store.exec(
     "UPDATE session SET id = printf('%012x', number); UPDATE session SET id = '4f2a00000001' WHERE name = 'monday'",
   );
+  // The newest session is one by HTTP: examples that name none are of such.
+  store.exec('UPDATE session SET started_at = 1000000000000000 WHERE imported_at IS NULL');
   store.close();
 }
 

@@ -129,7 +129,7 @@ test('a web page elsewhere cannot use the ports', async () => {
   await stop(run);
 });
 
-test('the store is the one that was named when it was wrapped, unless another one is named', async () => {
+inFull('the store is the one that was named when it was wrapped, unless another one is named', async () => {
   const upstream = await startServer((_request, response) => void response.end('fine'));
   const home = makeHome();
   const file = home.put('.cursor/mcp.json', JSON.stringify({ mcpServers: { a: { url: upstream.url } } }));
@@ -189,7 +189,7 @@ inFull('a renamed server is still known by its port, and recorded by its new nam
   expect(urlsIn(file)).toEqual({ new: upstream.url });
 });
 
-test('a config that was moved or copied is still known by its ports', async () => {
+inFull('a config that was moved or copied is still known by its ports', async () => {
   const upstream = await startServer((_request, response) => void response.end('fine'));
   const home = makeHome();
   const content = JSON.stringify({ mcpServers: { a: { url: upstream.url } } });

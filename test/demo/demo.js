@@ -152,6 +152,8 @@ function sayWhatNext() {
   if (!existsSync(DB)) process.exit(1);
   say(`
 Try next:
+  node bin/tapedeck.js ui demo --db demo.db                    the same in a browser: it opens http://127.0.0.1:8809/s/demo,
+                                                               and prints the link to it, with a token
   node bin/tapedeck.js show demo --full --db demo.db           all that was said, whole
   node bin/tapedeck.js show demo --json --db demo.db           the same for a program, verbatim
   node bin/tapedeck.js record --db demo.db -- <your server>    your own server, in place of its command

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
 import { startInProcess } from '../support/in-process.ts';
 import { importForeign, linesOf, OTHER_TOOLS, otherTool, sessionOf, textOf } from '../support/other-tools.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
 import {
   listSessions,
@@ -241,7 +241,7 @@ test('of long sessions in a file that goes wrong at its end nothing is left', as
   store.close();
 });
 
-test('messages of 10 MB, and nested as deep as one likes, are read whole', async () => {
+inFull('messages of 10 MB, and nested as deep as one likes, are read whole', async () => {
   const store = openStore(tempStore());
   const long = `{"jsonrpc":"2.0","method":"a","params":{"text":"${'x'.repeat(10_000_000)}"}}`;
   const deep = `{"jsonrpc":"2.0","method":"b","params":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;

@@ -110,7 +110,7 @@ test('a function that fails is told, and nothing that it was to change is stored
 
 test('what may have any value must be there, and elements in any order are all compared', () => {
   const rules = (anyValue: string[], anyOrder: string[]) => readIgnoreRules([], [], anyValue, anyOrder);
-  const key = (args: object, by: ReturnType<typeof rules>) => call('t', args, by).digest.toString('hex');
+  const key = (args: object, by: ReturnType<typeof rules>) => call('t', args, by).digest;
   const now = rules(['t:$.now', '$.arguments.list[*].id', 'other:$.x'], []);
   expect(key({ now: 1, x: 1 }, now)).toBe(key({ now: { deep: [2] }, x: 1 }, now));
   expect(key({ now: 1 }, now)).not.toBe(key({}, now));

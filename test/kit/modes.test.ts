@@ -87,7 +87,7 @@ inFull('a real server by HTTP is recorded, with the headers that it wants', asyn
   expect(readFileSync(file, 'utf8')).not.toContain('X-Test');
 });
 
-test('a session of the store is recorded once, too', async () => {
+inFull('a session of the store is recorded once, too', async () => {
   const db = tempStore();
   await sayAll(EVERYTHING_STDIO, {}, ['Hello, tape.']);
   const { openStore } = await import('../../src/store/file/open.ts');
@@ -151,7 +151,7 @@ test('a server that does not answer is a miss, and nothing is recorded', async (
   }
 });
 
-test('clocks that a test replaces do not hold up a recording', async () => {
+inFull('clocks that a test replaces do not hold up a recording', async () => {
   vi.useFakeTimers();
   const file = newFile();
   const deck = await openRecording(file, { upstream: UPSTREAM });

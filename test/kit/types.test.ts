@@ -16,6 +16,7 @@ import {
   type ExpectedParams, type FileUrl, type JsonRpcMessage, type Listening, type Miss, openRecording, type RecordedCall,
   type RecordMode, recordingPath, type ServerCommand, TapedeckError, type DeckAnswer, type MatchedCall,
   type ServerAnswer, type ServerError, type ServerResult, type StoredMessage,
+  type TrafficAssertions,
 } from 'mcp-tapedeck';
 
 export async function use(path: string | URL): Promise<void> {
@@ -57,6 +58,8 @@ export async function use(path: string | URL): Promise<void> {
   deck.assertOrder([name, [name, params]]);
   deck.assertAllUsed({ except: [name] });
   deck.assertNoMisses();
+  const traffic: TrafficAssertions = { expect: 'tool=echo', forbid: ['status~error'] as const, max: ['dur<2s'] };
+  deck.assertTraffic(traffic);
   const message: JsonRpcMessage = { jsonrpc: '2.0' };
   await transport.send(message);
   recordingPath('/a/b.test.ts', 'suite', 'name');

@@ -64,7 +64,7 @@ function withPaths(source: string): string {
   return (HEAD + source).replaceAll('mcp-tapedeck/vitest', join(ROOT, 'dist/vitest.js'));
 }
 
-test('concurrent tests in several files each find their own recording, in suites too', async () => {
+inFull('concurrent tests in several files each find their own recording, in suites too', async () => {
   const source = `
     describe.concurrent('the server', () => {
       for (const word of ['ene', 'mene', 'muh'])

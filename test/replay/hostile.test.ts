@@ -181,6 +181,6 @@ test('a recording whose frames are gone costs errors, not the mock', async () =>
   await mock.idle();
   expect(said.map((text) => JSON.parse(text))).toMatchObject([
     { id: 1, method: 'ping' },
-    { id: 5, error: { code: -32603, message: expect.stringContaining('cannot be read') } },
+    { id: 5, error: { code: 1404, data: { reason: 'recording-unreadable' } } },
   ]);
 });

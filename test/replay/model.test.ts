@@ -9,7 +9,7 @@ import type { Speed } from '../../src/replay/play/timetable.ts';
 import { createStdioMock } from '../../src/replay/serve/stdio.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
 import { smallArguments } from '../support/replay.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { type Answer, send } from '../support/send.ts';
 import { importSaid, type SaidLine } from '../support/stdio-replay.ts';
 import { until } from '../support/tapedeck.ts';
@@ -225,39 +225,43 @@ const INITIALIZE = {
   params: { protocolVersion: '2025-11-25', capabilities: {} },
 };
 
-test('over HTTP, by several clients, at once', async () => {
-  await fc.assert(
-    fc.asyncProperty(recordings, turns, clients, clients, async (calls, picks, one, other) => {
-      const { url } = await startHttpMock(await importSaid('calls', linesOf(calls, picks)));
-      await Promise.all(
-        [one, other].map(async (asked) => {
-          const opened = await send(url, { body: INITIALIZE });
-          await opened.ended;
-          const headers = { 'mcp-session-id': String(opened.headers['mcp-session-id']) };
-          const answers = new Map<Live, Answer>();
-          await Promise.all(
-            asked.map(async (ask) => {
-              answers.set(ask, await send(url, { body: requestOf(ask, calls).text, headers }));
-            }),
-          );
-          const outcomes = [
-            ...outcomesByKey(
-              calls,
-              asked.map((ask) => requestOf(ask, calls).key),
-            ).values(),
-          ].flat();
-          const closed = () =>
-            [...answers.values()].filter(({ text }) => /"result"|"error"/.test(text())).length;
-          const expected = outcomes.filter((outcome) => outcome !== 'open').length;
-          await until('all that is answered is answered', () => closed() >= expected);
-          check(calls, asked, (ask) => messagesIn(answers.get(ask)?.text() ?? ''));
-          for (const answer of answers.values()) answer.leave();
-        }),
-      );
-    }),
-    { numRuns: scale(40, 8) },
-  );
-}, 120_000);
+inFull(
+  'over HTTP, by several clients, at once',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(recordings, turns, clients, clients, async (calls, picks, one, other) => {
+        const { url } = await startHttpMock(await importSaid('calls', linesOf(calls, picks)));
+        await Promise.all(
+          [one, other].map(async (asked) => {
+            const opened = await send(url, { body: INITIALIZE });
+            await opened.ended;
+            const headers = { 'mcp-session-id': String(opened.headers['mcp-session-id']) };
+            const answers = new Map<Live, Answer>();
+            await Promise.all(
+              asked.map(async (ask) => {
+                answers.set(ask, await send(url, { body: requestOf(ask, calls).text, headers }));
+              }),
+            );
+            const outcomes = [
+              ...outcomesByKey(
+                calls,
+                asked.map((ask) => requestOf(ask, calls).key),
+              ).values(),
+            ].flat();
+            const closed = () =>
+              [...answers.values()].filter(({ text }) => /"result"|"error"/.test(text())).length;
+            const expected = outcomes.filter((outcome) => outcome !== 'open').length;
+            await until('all that is answered is answered', () => closed() >= expected);
+            check(calls, asked, (ask) => messagesIn(answers.get(ask)?.text() ?? ''));
+            for (const answer of answers.values()) answer.leave();
+          }),
+        );
+      }),
+      { numRuns: scale(40, 8) },
+    );
+  },
+  120_000,
+);
 
 function messagesIn(body: string): Said[] {
   if (body.startsWith('{')) return [JSON.parse(body)];

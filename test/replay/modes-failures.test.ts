@@ -32,7 +32,7 @@ test.each([
 test.each([
   ['exits', 'the server has ended (exit 7)', []],
   ['breaks off', 'the server has ended (exit 0)', []],
-  ['silent', 'nothing was heard of it for 0.5 s', ['--timeout', '0.5']],
+  ['silent', 'nothing was heard of it for 1.5 s', ['--timeout', '1.5']],
   ['no json-rpc', 'no valid message (no-jsonrpc)', []],
 ])(
   'a call is withheld where the server is one that %s, and its client told why',

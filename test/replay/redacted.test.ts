@@ -114,22 +114,25 @@ test('an exported recording comes back the same, with its rules and what they fo
   expect(first?.toString()).toMatch(/"redaction":\{"key":"[0-9a-f]{12}","paths":\["\$\.\.card"\]\}/);
 });
 
-test('verify sends no placeholder to a server, and says so; what was redacted in answers is redacted in live ones', async () => {
-  const secret = GITHUB[0] ?? '';
-  const db = await recordCalls(['x', secret]);
-  const { stdout, code } = await tapedeckInProcess([
-    'verify',
-    'latest',
-    '--db',
-    db,
-    '--',
-    process.execPath,
-    fixture('echo.js'),
-  ]);
-  expect(code).toBe(0);
-  expect(stdout.toString()).toMatch(/skipped {2}tools\/call echo: it holds secrets that were redacted/);
-  expect(stdout.toString()).toContain('1 equal, 0 drifted, 1 skipped');
-});
+inFull(
+  'verify sends no placeholder to a server, and says so; what was redacted in answers is redacted in live ones',
+  async () => {
+    const secret = GITHUB[0] ?? '';
+    const db = await recordCalls(['x', secret]);
+    const { stdout, code } = await tapedeckInProcess([
+      'verify',
+      'latest',
+      '--db',
+      db,
+      '--',
+      process.execPath,
+      fixture('echo.js'),
+    ]);
+    expect(code).toBe(0);
+    expect(stdout.toString()).toMatch(/skipped {2}tools\/call echo: it holds secrets that were redacted/);
+    expect(stdout.toString()).toContain('1 equal, 0 drifted, 1 skipped');
+  },
+);
 
 inFull(
   'a secret in an answer to the server is the recorded one, and another one is told without its text',

@@ -1,9 +1,18 @@
+import { availableParallelism } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { spoolsOf } from '../../src/store/file/spool.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { fixture, listSessions, record, start, tempStore, until } from '../support/tapedeck.ts';
 
 const BIG = `{"jsonrpc":"2.0","method":"big","params":{"text":"${'x'.repeat(scale(17_000_000, 1_700_000))}"}}\n`;
+
+/** Twice as many busy programs as there are processors. */
+const LOOPS = 2 * availableParallelism();
+
+function startLoops(count: number): void {
+  const busy = Array.from({ length: count }, () => start(process.execPath, ['-e', 'for (;;);']));
+  onTestFinished(() => busy.forEach(({ child }) => void child.kill('SIGKILL')));
+}
 
 /** Calls, and in the middle and at the end a large one. */
 function traffic(who: number, calls: number, isBig: boolean): string {
@@ -17,14 +26,13 @@ function traffic(who: number, calls: number, isBig: boolean): string {
 
 test.each([
   { recorders: scale(30, 6), calls: scale(500, 200), isBig: false, loops: 0 },
-  { recorders: scale(30, 3), calls: scale(500, 50), isBig: false, loops: 4 },
+  { recorders: scale(30, 3), calls: scale(500, 50), isBig: false, loops: LOOPS },
   { recorders: scale(12, 2), calls: scale(400, 20), isBig: true, loops: 0 },
 ])(
   '$recorders recorders on one store at once lose nothing: $calls calls, large ones $isBig, $loops busy loops',
   async ({ recorders, calls, isBig, loops }) => {
     const db = tempStore();
-    const busy = Array.from({ length: loops }, () => start(process.execPath, ['-e', 'for (;;);']));
-    onTestFinished(() => busy.forEach(({ child }) => void child.kill('SIGKILL')));
+    startLoops(loops);
     const runs = Array.from({ length: recorders }, (_, who) =>
       record(db, ['cat.js'], ['--name', `by-${who}`]),
     );
@@ -38,6 +46,33 @@ test.each([
     expect(spoolsOf(db)).toEqual([]);
   },
   300_000,
+);
+
+inFull(
+  'beside twice as many busy programs as processors all frames reach the store while their sessions go on, and stay after kill -9',
+  async () => {
+    const db = tempStore();
+    startLoops(LOOPS);
+    const runs = Array.from({ length: 12 }, () => record(db, ['cat.js']));
+    for (const [who, { child }] of runs.entries()) child.stdin.write(traffic(who, 100, false));
+    const stored = async () => (await listSessions(db).catch(() => [])).map(({ frames }) => frames);
+    await until(
+      'all frames are stored',
+      async () => {
+        const frames = await stored();
+        return frames.length === runs.length && frames.every((count) => count === 200);
+      },
+      60_000,
+    );
+    for (const { child } of runs) child.kill('SIGKILL');
+    for (const { ended } of runs) await ended;
+    const sessions = await listSessions(db);
+    expect(sessions.map(({ frames, dropped, endReason }) => [frames, dropped, endReason])).toEqual(
+      Array(runs.length).fill([200, 0, 'cut-off']),
+    );
+    expect(spoolsOf(db)).toEqual([]);
+  },
+  120_000,
 );
 
 test('sessions end without waiting for a store that is locked, and lose nothing by that', async () => {

@@ -98,31 +98,34 @@ const CONFIGURATION = `{
 `;
 
 export const ACTS: Readonly<Record<string, Act>> = {
-  'tapedeck record https://api.example.com/mcp --listen 127.0.0.1:8808': {
+  'npx mcp-tapedeck record https://api.example.com/mcp --listen 127.0.0.1:8808': {
     stopAfter: /listening on .*\n/,
     isLive: true,
   },
-  'tapedeck tail everything-stdio --slow 100': { stopAfter: /trigger-sampling-request\n$/ },
-  'tapedeck replay everything-stdio': {
+  'npx mcp-tapedeck tail everything-stdio --slow 100': { stopAfter: /trigger-sampling-request\n$/ },
+  'npx mcp-tapedeck replay everything-stdio': {
     stdin: [
       ...HANDSHAKE,
       ...['Hello, tape.', 'Hello, disc.'].map((message, i) => toolCall(i + 1, 'echo', { message })),
     ],
   },
-  'tapedeck replay monday --suggest-ignore tuesday': { before: importDays },
-  'tapedeck replay greetings.ndjson --mode new_episodes -- node test/fixtures/versions.js 2': {
+  'npx mcp-tapedeck replay monday --suggest-ignore tuesday': { before: importDays },
+  'npx mcp-tapedeck replay greetings.ndjson --mode new_episodes -- node test/fixtures/versions.js 2': {
     before: recordGreetings,
     stdin: [...HANDSHAKE, ...['greet', 'mood', 'crash'].map((name, i) => toolCall(i + 1, name))],
     isLive: true,
   },
-  'tapedeck verify greetings -- node test/fixtures/versions.js 2': { before: recordGreetings },
-  'tapedeck verify talk -- node test/fixtures/versions.js 2': { before: recordTalk },
-  'tapedeck show demo': { before: makeSecrets, isLive: true },
-  'tapedeck prune --older-than 30d --keep-errors --dry-run': { before: importOldSessions, isLive: true },
-  'tapedeck wrap cursor': { isLive: true },
+  'npx mcp-tapedeck verify greetings -- node test/fixtures/versions.js 2': { before: recordGreetings },
+  'npx mcp-tapedeck verify talk -- node test/fixtures/versions.js 2': { before: recordTalk },
+  'npx mcp-tapedeck show demo': { before: makeSecrets, isLive: true },
+  'npx mcp-tapedeck prune --older-than 30d --keep-errors --dry-run': {
+    before: importOldSessions,
+    isLive: true,
+  },
+  'npx mcp-tapedeck wrap cursor': { isLive: true },
   'cat .cursor/mcp.json': { folder: '.', isLive: true },
-  'tapedeck record --wrapped cursor': { stopAfter: /docs at .*\n/, isLive: true },
-  'tapedeck config': {
+  'npx mcp-tapedeck record --wrapped cursor': { stopAfter: /docs at .*\n/, isLive: true },
+  'npx mcp-tapedeck config': {
     before(stage) {
       stage.put('.config/tapedeck/config.json', CONFIGURATION);
       stage.put('work/search/tapedeck.config.json', '{ "ignoreTool": ["search:$.now"] }\n');
@@ -130,7 +133,7 @@ export const ACTS: Readonly<Record<string, Act>> = {
     folder: 'work/search',
     isLive: true,
   },
-  'tapedeck list --config slip.json': {
+  'npx mcp-tapedeck list --config slip.json': {
     before: (stage) => stage.put('clone/slip.json', CONFIGURATION.replace('maxSize', 'maxsize')),
   },
 };

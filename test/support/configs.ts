@@ -6,7 +6,7 @@ import { type Keeper, openKeeper } from '../../src/clients/keeper.ts';
 import type { Target } from '../../src/clients/targets.ts';
 import { unwrapConfig } from '../../src/clients/unwrap.ts';
 import { wrapConfig } from '../../src/clients/wrap.ts';
-import type { Change } from '../../src/clients/wrapped.ts';
+import type { ConfigChange } from '../../src/clients/wrapped.ts';
 import { BIN, type Run, tapedeck, tapedeckInProcess, tempFolder } from './tapedeck.ts';
 
 export const LAUNCHER = [process.execPath, BIN];
@@ -17,8 +17,8 @@ export type TestConfig = {
   keptIn: string;
   read(): Buffer;
   write(content: string | Buffer): void;
-  wrap(names?: readonly string[]): Promise<Change>;
-  unwrap(names?: readonly string[]): Change;
+  wrap(names?: readonly string[]): Promise<ConfigChange>;
+  unwrap(names?: readonly string[]): ConfigChange;
 };
 
 /** A config of this client (or of none) in a folder of its own. */

@@ -6,10 +6,14 @@ import { ROOT } from './tapedeck.ts';
 /** Paths from the root, the README first. */
 export const PAGES: readonly string[] = [
   'README.md',
-  ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`),
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
   'CONTRIBUTING.md',
   'examples/README.md',
   'recordings/README.md',
+  'SECURITY.md',
+  'plugin/skills/record-mcp-server/SKILL.md',
 ];
 
 export function textOf(page: string): string {

@@ -20,6 +20,7 @@ type SessionFacts = Pick<
   | 'clientProgram'
   | 'serverName'
   | 'serverVersion'
+  | 'run'
 > & {
   /** `key=value`. */
   labels: readonly string[];
@@ -59,6 +60,8 @@ type FilterRow = {
   answer: MessageFacts | null;
   /** Whether a notification cancelled the call. */
   isCancelled: boolean;
+  /** The traces that its frame, or that of its call, is part of. */
+  traces: readonly string[];
 };
 
 type Value = string | number | null | undefined;
@@ -90,6 +93,8 @@ const VALUES: Record<FieldName, (row: FilterRow) => readonly Value[]> = {
   session: ({ session }) => [session.id, session.name, session.isLatest ? 'latest' : null],
   name: ({ session }) => [session.name],
   label: ({ session }) => session.labels,
+  run: ({ session }) => [session.run],
+  trace: ({ traces }) => traces,
   client: ({ session: { clientName, clientVersion, clientProgram } }) => [
     clientName,
     peer(clientName, clientVersion),
@@ -183,6 +188,9 @@ export function rowsOf(
          error_code AS errorCode, problem FROM message WHERE session = ? ORDER BY seq, n`,
     )
     .all(session.number);
+  const tracesOf = store
+    .prepare<[number, number], string>('SELECT trace_id FROM trace WHERE session = ? AND seq = ?')
+    .pluck();
   const at = (seq: number | null, n: number | null) =>
     messages.find((message) => message.seq === seq && message.n === n) ?? null;
   const aboutTo = (call: Stored | null, relation: string) =>
@@ -195,7 +203,9 @@ export function rowsOf(
     ) ?? null;
 
   return [...eachBareFrame(store, session.number)].flatMap((frame) => {
+    const traces = (seq: number) => tracesOf.all(session.number, seq);
     const facts = {
+      traces: traces(frame.seq),
       session: sessionFacts(store, session),
       frame: { ...frame, httpStatus: httpStatusOf(frame.http) },
     };
@@ -204,7 +214,8 @@ export function rowsOf(
       const isOwnCall = message.kind === 'request' || message.toSeq === null || message.relation === 'round';
       const call = isOwnCall ? message : at(message.toSeq, message.toN);
       const [answer, isCancelled] = [aboutTo(call, 'reply'), aboutTo(call, 'cancel') !== null];
-      return { ...facts, message, call, answer, isCancelled };
+      const more = call === null ? [] : traces(call.seq);
+      return { ...facts, traces: [...facts.traces, ...more], message, call, answer, isCancelled };
     });
     const bare: FilterRow = { ...facts, message: null, call: null, answer: null, isCancelled: false };
     return (rows.length > 0 ? rows : [bare]).map((row) => ({ seq: frame.seq, frame, row }));

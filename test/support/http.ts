@@ -91,9 +91,10 @@ export async function startTcpServer(onSocket: (socket: Socket) => void): Promis
   return `http://127.0.0.1:${port}`;
 }
 
-export function listenOn(server: TcpServer): Promise<number> {
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+export function listenOn(server: TcpServer, host = '127.0.0.1'): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, host, () => resolve((server.address() as AddressInfo).port));
   });
 }
 

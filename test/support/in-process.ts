@@ -20,13 +20,17 @@ export type InProcessRun = {
  */
 export function startInProcess(
   args: readonly string[],
-  { env = {}, cwd = process.cwd() }: { env?: Record<string, string>; cwd?: string } = {},
+  {
+    env = {},
+    cwd = process.cwd(),
+    isTerminal = false,
+  }: { env?: Record<string, string>; cwd?: string; isTerminal?: boolean } = {},
 ): InProcessRun {
   const signals = new EventEmitter();
   const stdin = new PassThrough();
   const [output, errors] = [collector(), collector()];
   const io: Io = {
-    ...{ stdin, stdout: output.stream, stderr: errors.stream },
+    ...{ stdin, stdout: Object.assign(output.stream, { isTTY: isTerminal }), stderr: errors.stream },
     env: { ...process.env, ...env },
     cwd: () => cwd,
     exit() {},

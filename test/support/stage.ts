@@ -84,6 +84,8 @@ function environmentOf(home: string): Record<string, string> {
     XDG_DATA_HOME: join(home, '.local/share'),
     PATH: [join(home, 'bin'), dirname(process.execPath), process.env['PATH']].join(delimiter),
     ...{ TZ: 'UTC', COLUMNS: '120', NO_COLOR: '1' },
+    // As npx sets them for what it runs.
+    ...{ npm_lifecycle_event: 'npx', npm_lifecycle_script: 'mcp-tapedeck' },
     ...{
       TAPEDECK_DB: '',
       CODEX_HOME: '',
@@ -123,6 +125,7 @@ export function fill(home: string): void {
   const program = join(home, 'bin/tapedeck');
   writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${BIN}' "$@"\n`);
   chmodSync(program, 0o755);
+  layOutNpx(home);
   for (const [path, text] of Object.entries(CLIENTS_CONFIGS)) {
     mkdirSync(join(home, dirname(path)));
     writeFileSync(join(home, path), text);
@@ -135,8 +138,19 @@ export function fill(home: string): void {
   });
 }
 
+/** The package as npx has fetched it. Node is to take links for what they are named: so tapedeck knows its folder for npx's. */
+function layOutNpx(home: string): void {
+  const fetched = '.npm/_npx/5d1c7f0a9be34e26/node_modules';
+  mkdirSync(join(home, fetched), { recursive: true });
+  symlinkSync(ROOT, join(home, fetched, 'mcp-tapedeck'));
+  const node = `'${process.execPath}' --preserve-symlinks --preserve-symlinks-main`;
+  const npx = join(home, 'bin/npx');
+  writeFileSync(npx, `#!/bin/sh\nshift\nexec ${node} "$HOME/${fetched}/mcp-tapedeck/bin/tapedeck.js" "$@"\n`);
+  chmodSync(npx, 0o755);
+}
+
 /** Commands for which a process of their own makes no difference. (A session is open while its importer's process runs.) */
-const READING = /^tapedeck (?:list|show|search|stats|diff|export|reindex|config) [^|<]*$/;
+const READING = /^npx mcp-tapedeck (?:list|show|search|stats|diff|export|reindex|config) [^|<]*$/;
 
 /** What the command line prints, stdout before stderr, as the documents would show it. */
 export async function perform(stage: Stage, command: string, act: Act): Promise<string> {
@@ -166,7 +180,7 @@ export async function perform(stage: Stage, command: string, act: Act): Promise<
 /** The arguments, as a shell takes them apart. */
 function wordsOf(command: string): string[] {
   const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
-  return words.slice(1);
+  return words.slice(2);
 }
 
 /** A shell's completion is asked for by the option that its script uses, and set out as the shell would. */

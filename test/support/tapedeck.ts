@@ -64,6 +64,7 @@ export function tapedeck(args: readonly string[], options: RunOptions = {}): Run
 
 type InProcessOptions = RunOptions & {
   stdin?: string | Buffer;
+  /** What stdin and both outputs are, where they are one. */
   terminal?: Pick<Output, 'isTTY' | 'columns'>;
 };
 
@@ -77,7 +78,11 @@ export async function tapedeckInProcess(
 ): Promise<Ended> {
   const [stdout, stderr] = [collector(terminal), collector(terminal)];
   const io: Io = {
-    ...{ stdin: new PassThrough().end(stdin), stdout: stdout.output, stderr: stderr.output },
+    ...{
+      stdin: Object.assign(new PassThrough().end(stdin), terminal),
+      stdout: stdout.output,
+      stderr: stderr.output,
+    },
     env: { ...process.env, ...env },
     cwd: () => cwd,
     exit() {},

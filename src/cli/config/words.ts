@@ -8,7 +8,7 @@ import type { ConfigurationFile } from '../../config/location.ts';
  */
 
 /** Commands without a store of their own. */
-const WITHOUT_STORE = new Set(['completion', 'config', 'unwrap', 'wrap']);
+const WITHOUT_STORE = new Set(['ci', 'completion', 'config', 'demo', 'help', 'unwrap', 'wrap']);
 
 /** With one of these nothing is done, or a shell asks what could be. */
 const WITHOUT_ACTION = new Set(['--help', '-h', '--version', '-v', '--get-yargs-completions']);

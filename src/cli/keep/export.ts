@@ -4,7 +4,7 @@ import { readOtlpHeaders, sendOtlp } from '../../export/otlp/send.ts';
 import { formatCount } from '../../inspect/view/text.ts';
 import { type RedactionProfile, readProfile, ruleIds } from '../../protocol/redact/profile.ts';
 import type { Store } from '../../store/file/open.ts';
-import { replaceFile } from '../../store/file/replace-file.ts';
+import { replaceFile, replaceFileSlowly } from '../../store/file/replace-file.ts';
 import { countSecrets } from '../../store/keep/redact.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { findSession, type SessionRow } from '../../store/read/sessions.ts';
@@ -18,7 +18,8 @@ type Options = {
   session: string;
   db: string | undefined;
   filter: string | undefined;
-  format: FormatName;
+  format: FormatName | typeof REPORT;
+  force: boolean;
   output: string | undefined;
   to: string | undefined;
   'with-arguments': boolean;
@@ -27,6 +28,18 @@ type Options = {
 };
 
 const NAMES = Object.keys(FORMATS) as FormatName[];
+
+/** No format of text alone: the page of the viewer is in it. */
+const REPORT = 'html';
+
+const REPORT_DESCRIBE = `${REPORT}: a report, one file that a browser opens and \`import\` takes back`;
+
+const FORMAT_OPTION = {
+  choices: [...NAMES, REPORT] as const,
+  default: 'ndjson' as const,
+  describe: [...NAMES.map((name) => `${name}: ${FORMATS[name].describe}`), REPORT_DESCRIBE].join('; '),
+  requiresArg: true,
+} as const;
 
 export const exportCommand: Command<Options> = {
   command: 'export [session]',
@@ -41,12 +54,7 @@ export const exportCommand: Command<Options> = {
       .options({
         db: DB_OPTION,
         filter: FILTER_OPTION,
-        format: {
-          choices: NAMES,
-          default: 'ndjson' as const,
-          describe: NAMES.map((name) => `${name}: ${FORMATS[name].describe}`).join('; '),
-          requiresArg: true,
-        },
+        format: FORMAT_OPTION,
         output: {
           type: 'string',
           alias: 'o',
@@ -58,6 +66,11 @@ export const exportCommand: Command<Options> = {
           describe: 'The OpenTelemetry collector to send to, in place of a file: http://127.0.0.1:4318',
           requiresArg: true,
           conflicts: 'output',
+        },
+        force: {
+          type: 'boolean',
+          default: false,
+          describe: 'html: also where the report becomes larger than 50 MB',
         },
         'with-arguments': {
           type: 'boolean',
@@ -80,6 +93,10 @@ export const exportCommand: Command<Options> = {
         "$0 export --format har --filter 'status!=ok' -o failed.har",
         'What failed, for the developer tools of browsers',
       )
+      .example(
+        '$0 export --format html -o report.html',
+        'A session for a bug report, as one file to double-click',
+      )
       .example('$0 export --format otlp --to http://127.0.0.1:4318', 'Spans and metrics, to a collector')
       .example('$0 export 4f | diff - before.ndjson', 'What has changed since'),
   async run(
@@ -91,6 +108,7 @@ export const exportCommand: Command<Options> = {
       output,
       to,
       'with-arguments': withArguments,
+      force: isForced,
       ...given
     },
     io,
@@ -103,8 +121,10 @@ export const exportCommand: Command<Options> = {
       // One view of the store from the first line to the last, whatever recorders add meanwhile.
       store.exec('BEGIN');
       const only = await selectionOf(store, filter);
-      refuseUnredacted(store, findSession(store, reference), profile);
-      await writeSession(io, store, reference, { format, output, collector, only, withArguments });
+      const session = findSession(store, reference);
+      refuseUnredacted(store, session, profile);
+      const how = { format, output, collector, only, withArguments, isForced, filter: written ?? null };
+      await writeSession(io, store, session, how);
       store.exec('COMMIT');
     });
   },
@@ -124,6 +144,8 @@ function refuseUnredacted(store: Store, { id, number }: SessionRow, profile: Red
 }
 
 type Destination = Pick<Options, 'format' | 'output'> & {
+  isForced: boolean;
+  filter: string | null;
   withArguments: boolean;
   collector: URL | undefined;
   only: FrameSelection | undefined;
@@ -132,13 +154,15 @@ type Destination = Pick<Options, 'format' | 'output'> & {
 async function writeSession(
   io: Io,
   store: Store,
-  reference: string,
-  { format, output, collector, only, withArguments }: Destination,
+  session: SessionRow,
+  destination: Destination,
 ): Promise<void> {
-  const session = findSession(store, reference);
+  const { output, collector, format, only, withArguments } = destination;
   const progress = createProgress(io, 'exported', session.frames);
-  const pieces = FORMATS[format].write(store, session, { onFrame: progress.advance, only, withArguments });
   try {
+    const onFrame = progress.advance;
+    if (format === REPORT) return await writeReport(io, store, session, destination, onFrame);
+    const pieces = FORMATS[format].write(store, session, { onFrame, only, withArguments });
     if (collector !== undefined)
       await sendOtlp(collector, readOtlpHeaders(io.env['OTEL_EXPORTER_OTLP_HEADERS']), pieces);
     else if (output === undefined || output === '-') await writeOutput(io, pieces);
@@ -146,6 +170,22 @@ async function writeSession(
   } finally {
     progress.end();
   }
+}
+
+/** It may be larger than memory. */
+async function writeReport(
+  io: Io,
+  store: Store,
+  session: SessionRow,
+  { output, only, isForced, filter }: Destination,
+  onFrame: (count: number) => void,
+): Promise<void> {
+  const { makeReport } = await import('../../web/report/report.ts');
+  const { checkWork: check } = await import('../../web/slow/check.ts');
+  const limit = isForced ? { mostBytes: Number.POSITIVE_INFINITY } : {};
+  const pieces = makeReport(store, session, { onFrame, only, filter, check, ...limit });
+  if (output === undefined || output === '-') await writeOutput(io, pieces);
+  else await replaceFileSlowly(pathOf(io, output), pieces);
 }
 
 function collectorOf(text: string): URL {
@@ -158,7 +198,7 @@ function collectorOf(text: string): URL {
   return url;
 }
 
-function checkFormat(format: FormatName, to: string | undefined, withArguments: boolean): void {
+function checkFormat(format: Options['format'], to: string | undefined, withArguments: boolean): void {
   if (format === 'otlp') return;
   if (to !== undefined)
     throw new TapedeckError('usage', '--to sends to an OpenTelemetry collector. It needs --format otlp.');

@@ -23,7 +23,11 @@ export function commandOf(argv: object): string[] {
 }
 
 /** `example` is the beginning of a command line that would be right. Throws `TapedeckError` `usage`. */
-export function readLiveServer(io: Io, argv: LiveServerOptions, example: string): LiveTarget {
+export function readLiveServer(
+  io: Pick<Io, 'stderr' | 'env' | 'cwd'>,
+  argv: LiveServerOptions,
+  example: string,
+): LiveTarget {
   const { url, header } = argv;
   const [command, ...args] = commandOf(argv);
   if (url !== undefined && command === undefined) {

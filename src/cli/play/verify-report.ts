@@ -41,7 +41,7 @@ export function summaryOf({ checked, lists }: Verification): Summary {
   };
 }
 
-function nameOf({ method, target, askedBy }: RequestCheck): string {
+export function askedName({ method, target, askedBy }: RequestCheck): string {
   const name = target === null ? method : `${method} ${target}`;
   const isQuestion = askedBy === 'server' && !isNews(method);
   return isQuestion ? `asked by the server: ${name}` : name;
@@ -55,7 +55,7 @@ function isNews(method: string): boolean {
 export function checkedLines(check: RequestCheck): string[] {
   const why = check.why === null ? '' : `: ${check.why}`;
   return [
-    `${SIGN[check.verdict]}  ${escapeText(nameOf(check) + why)}`,
+    `${SIGN[check.verdict]}  ${escapeText(askedName(check) + why)}`,
     ...differenceLines(check.differences, check.more),
   ];
 }
@@ -149,7 +149,7 @@ export function junitReport(name: string, { checked, lists }: Verification, at: 
 
 function checkedCase(check: RequestCheck, i: number): JunitCase {
   const seconds = (check.milliseconds ?? 0) / 1000;
-  const head = { classname: 'exchange', name: `${i + 1}. ${nameOf(check)}`, seconds };
+  const head = { classname: 'exchange', name: `${i + 1}. ${askedName(check)}`, seconds };
   if (check.verdict === 'equal') return { ...head, outcome: { kind: 'passed' } };
   const message = check.why ?? '';
   if (isLeftOut(check)) return { ...head, outcome: { kind: 'skipped', text: message } };
@@ -175,7 +175,7 @@ export function markdownText(name: string, verification: Verification): string {
   if (checked.length > 0) {
     lines.push('| | request | why |', '|---|---|---|');
     for (const check of checked)
-      lines.push(`| ${check.verdict} | ${cell(nameOf(check))} | ${cell(check.why ?? '')} |`);
+      lines.push(`| ${check.verdict} | ${cell(askedName(check))} | ${cell(check.why ?? '')} |`);
     lines.push('');
   }
   for (const part of [...drifted.map(checkedLines), ...lists.map(listLines)])

@@ -104,7 +104,9 @@ export const verifyCommand: Command<Options> = {
       .epilog('Exits with 0 if everything is equal, 1 if not, 2 if it could not run.') as never,
   async run(argv, io) {
     const target = readLiveServer(io, argv, 'tapedeck verify demo');
-    const options = readOptions(io, argv);
+    const options = readVerifyOptions(argv, (checked) =>
+      printLines(io, argv.json ? [checkedJson(checked)] : checkedLines(checked)),
+    );
     // The exit code counts even where the reader of stdout has left.
     ignoreErrors(io.stdout);
     const { store, session, keyStores, close } = await openSource(io, argv.recording, argv.db);
@@ -131,7 +133,7 @@ const STOPPED = 2;
 type Stoppable = { connect: Connect; stopped: Promise<null>; ignoreSignals: () => void };
 
 /** Servers that are not left behind when we are stopped. Until there is one, signals are left alone. */
-function endedBySignals(io: Io, connect: Connect): Stoppable {
+export function endedBySignals(io: Io, connect: Connect): Stoppable {
   const ends: (() => void)[] = [];
   let onStopped = (_: null) => {};
   const stopped = new Promise<null>((resolve) => {
@@ -155,7 +157,13 @@ function endedBySignals(io: Io, connect: Connect): Stoppable {
   };
 }
 
-function readOptions(io: Io, argv: Options): VerifyOptions {
+type Asking = Pick<
+  Options,
+  'only' | 'skip' | 'read-only' | 'ignore' | 'ignore-tool' | 'ignore-result' | 'timeout'
+>;
+
+/** Throws `TapedeckError` `usage`. */
+export function readVerifyOptions(argv: Asking, onChecked: VerifyOptions['onChecked']): VerifyOptions {
   const { only, skip } = argv;
   const isNamed = (names: readonly string[], { method, target }: CallTopic) =>
     names.includes(method) || (method === 'tools/call' && target !== null && names.includes(target));
@@ -173,7 +181,7 @@ function readOptions(io: Io, argv: Options): VerifyOptions {
       return isReadOnly(tool) ? null : 'not said to be read-only';
     },
     isNewsSkipped: (method) => skip.includes(method),
-    onChecked: (checked) => print(io, argv.json ? [checkedJson(checked)] : checkedLines(checked)),
+    onChecked,
   };
 }
 
@@ -203,15 +211,15 @@ function report(
   { recording, json, junit, markdown }: Options,
   at: number,
 ): void {
-  print(
+  printLines(
     io,
     verification.lists.flatMap((change) => (json ? [listJson(change)] : listLines(change))),
   );
-  print(io, [json ? summaryJson(summaryOf(verification)) : summaryLine(verification)]);
+  printLines(io, [json ? summaryJson(summaryOf(verification)) : summaryLine(verification)]);
   if (junit !== undefined) writeReport(io, junit, junitReport(recording, verification, at));
   if (markdown !== undefined) writeReport(io, markdown, markdownText(recording, verification));
 }
 
-function print(io: Io, lines: readonly string[]): void {
+function printLines(io: Io, lines: readonly string[]): void {
   if (lines.length > 0) io.stdout.write(`${lines.join('\n')}\n`);
 }

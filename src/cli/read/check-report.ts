@@ -1,45 +1,51 @@
 /** Findings for people: by rule, the gravest first, a few places of each. */
 
-import { sep } from 'node:path';
-import type { Log, PhysicalLocation, Result } from 'sarif';
 import {
-  type Finding,
-  RULE_IDS,
-  RULES,
-  type RuleId,
-  SEVERITIES,
-  type Severity,
-} from '../../inspect/check/rules.ts';
+  ASSERTION_TEXTS,
+  type Assertion,
+  type Breach,
+  type BrokenAssertion,
+  breachPlace,
+} from '../../inspect/assertions.ts';
+import { type Finding, RULE_IDS, RULES, type RuleId } from '../../inspect/check/rules.ts';
+import { findingsSummary, sentenceOf, type Tally, whereOf } from '../../inspect/findings.ts';
+import { CHECK_RULES, type SarifResult, sarifText } from '../../inspect/sarif.ts';
 import { type JunitCase, type JunitSuite, junitText } from '../../inspect/view/junit.ts';
-import { clip, type TerminalStyle, widthOf } from '../../inspect/view/text.ts';
+import { clip, formatCount, type TerminalStyle, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 
-const MAX_PLACES = 5;
-
-/** What was found against one rule: how often, and the first of it. */
-export type Tally = { rule: RuleId; count: number; first: Finding[] };
-
-/** Counts findings as they come, so that any number of them fits into memory. Keeps `maxPlaces` of each rule. */
-export function tally(findings: Iterable<Finding>, maxPlaces = MAX_PLACES): Tally[] {
-  const byRule = new Map<RuleId, Tally>();
-  for (const finding of findings) {
-    const known = byRule.get(finding.rule) ?? { rule: finding.rule, count: 0, first: [] };
-    known.count += 1;
-    if (known.first.length < maxPlaces) known.first.push(finding);
-    byRule.set(finding.rule, known);
-  }
-  return [...byRule.values()].sort((a, b) => rank(b.rule) - rank(a.rule));
+export function* reportLines(
+  tallies: readonly Tally[],
+  broken: readonly BrokenAssertion[],
+  style: TerminalStyle,
+): Generator<string> {
+  for (const one of broken) yield* brokenLines(one, style);
+  yield* tallyLines(tallies, style);
+  const summary = findingsSummary(tallies);
+  const unheld = `${formatCount(broken.length, 'assertion')} ${broken.length === 1 ? 'does' : 'do'} not hold`;
+  if (broken.length === 0) yield summary;
+  else yield tallies.length === 0 ? unheld : `${unheld}, ${summary}`;
 }
 
-function rank(rule: RuleId): number {
-  return SEVERITIES.indexOf(RULES[rule].severity);
+/** The filter is the user's own, but for one of a project's file. */
+function* brokenLines(
+  { assertion, count, first }: BrokenAssertion,
+  { colors, width }: TerminalStyle,
+): Generator<string> {
+  const times = count === 1 ? '' : `  ${count} times`;
+  yield `${colors.red('broken')}  ${colors.bold(escapeText(`${assertion.kind} ${assertion.filter}`))}${times}`;
+  for (const breach of first) yield clip(`  ${breachLine(breach)}`, width);
+  if (count > first.length) yield colors.dim(`  … and ${count - first.length} more`);
+  yield '';
 }
 
-export function isAtLeast(rule: RuleId, severity: Severity): boolean {
-  return rank(rule) >= SEVERITIES.indexOf(severity);
+/** `#12 client: tools/call search, ok after 2.3 s, 300 B` */
+function breachLine(breach: Breach): string {
+  const { side, seen } = breach;
+  return escapeText(`${breachPlace(breach)}${side === null ? '' : ` ${side}`}: ${seen}`);
 }
 
-export function* reportLines(tallies: readonly Tally[], { colors, width }: TerminalStyle): Generator<string> {
+function* tallyLines(tallies: readonly Tally[], { colors, width }: TerminalStyle): Generator<string> {
   const paint = { error: colors.red, warning: colors.yellow, note: colors.cyan };
   for (const { rule, count, first } of tallies) {
     const { severity, text, url } = RULES[rule];
@@ -51,7 +57,6 @@ export function* reportLines(tallies: readonly Tally[], { colors, width }: Termi
     yield colors.dim(`  ${url}`);
     yield '';
   }
-  yield summaryLine(tallies);
 }
 
 /** `#12 server: expected an object, saw []`. The place is the frame's number, as `show` prints it. */
@@ -67,44 +72,6 @@ function placeLines(finding: Finding, width: number): string[] {
   return [escapeText(`  ${whereOf(finding)} ${side}: expected ${expected},`), escapeText(`    saw ${seen}`)];
 }
 
-function sentenceOf({ expected, seen }: Finding): string {
-  return `expected ${expected}, saw ${seen}`;
-}
-
-function whereOf({ place, http }: Finding): string {
-  if (place !== null) return place.n === 0 ? `#${place.seq}` : `#${place.seq}.${place.n}`;
-  return http === null ? 'session' : `HTTP exchange ${http}`;
-}
-
-function summaryLine(tallies: readonly Tally[]): string {
-  const counts = SEVERITIES.toReversed().flatMap((severity) => {
-    const count = tallies
-      .filter(({ rule }) => RULES[rule].severity === severity)
-      .reduce((sum, { count }) => sum + count, 0);
-    return count === 0 ? [] : [`${count} ${severity}${count === 1 ? '' : 's'}`];
-  });
-  return counts.length === 0 ? 'Nothing found.' : counts.join(', ');
-}
-
-/** One finding of `check --json`. `recording`: what was checked, by the name it has in all reports. */
-export function findingLine(recording: string, sessionId: string, finding: Finding): string {
-  const { severity, url } = RULES[finding.rule];
-  const { rule, side, place, http, expected, seen } = finding;
-  return JSON.stringify({
-    recording,
-    session: sessionId,
-    rule,
-    severity,
-    side,
-    seq: place?.seq ?? null,
-    n: place?.n ?? null,
-    http,
-    expected,
-    seen,
-    url,
-  });
-}
-
 /** The table of rules, one line each: `check --rules`. */
 export function* ruleLines(): Generator<string> {
   for (const [id, { severity, text, since, until }] of Object.entries(RULES)) {
@@ -114,8 +81,6 @@ export function* ruleLines(): Generator<string> {
 }
 
 /** Findings for other programs: SARIF 2.1.0 (OASIS), and JUnit's XML with a test case a rule. */
-
-const LEVELS = { error: 'error', warning: 'warning', note: 'note' } as const;
 
 export type SessionReport = {
   /** Its name in the report: a session's name or id, or the file's path. */
@@ -129,60 +94,69 @@ export type SessionReport = {
   at: number;
   seconds: number;
   tallies: readonly Tally[];
+  broken: readonly BrokenAssertion[];
 };
 
-/** One run with all sessions; every rule stands in it, so that viewers can explain what they show. */
-export function sarifText(checked: readonly SessionReport[], version: string): string {
-  const rules = RULE_IDS.map((id) => ({
-    id,
-    shortDescription: { text: RULES[id].text },
-    helpUri: RULES[id].url,
-    defaultConfiguration: { level: LEVELS[RULES[id].severity] },
-  }));
-  const informationUri = 'https://modelcontextprotocol.io/specification';
-  const driver = { name: 'tapedeck', semanticVersion: version, informationUri, rules };
-  const results = checked.flatMap((one) => one.tallies.flatMap(({ first }) => first.map(resultOf(one))));
-  const $schema = 'https://json.schemastore.org/sarif-2.1.0.json';
-  const log: Log = { $schema, version: '2.1.0', runs: [{ tool: { driver }, results }] };
-  return `${JSON.stringify(log, null, 2)}\n`;
-}
-
-function resultOf({ sessionId, file, lines }: SessionReport): (finding: Finding) => Result {
-  return (finding) => ({
-    ruleId: finding.rule,
-    ruleIndex: RULE_IDS.indexOf(finding.rule),
-    level: LEVELS[RULES[finding.rule].severity],
-    message: { text: escapeText(`The ${finding.side}: ${sentenceOf(finding)}.`) },
-    locations: [
-      {
-        ...(file === null ? {} : { physicalLocation: physicalLocation(file, lines, finding) }),
-        logicalLocations: [
-          { name: whereOf(finding), fullyQualifiedName: `${sessionId}/${whereOf(finding)}`, kind: 'element' },
-        ],
-      },
-    ],
-  });
+export function sarifOfChecks(checked: readonly SessionReport[], version: string): string {
+  return sarifText(CHECK_RULES, checked.flatMap(sarifResults), version);
 }
 
 /** Of a finding about the session as a whole the first line, which is the session's own. */
-function physicalLocation(file: string, lines: readonly number[], { place }: Finding): PhysicalLocation {
-  const startLine = place === null ? 1 : (lines[place.seq - 1] ?? 1);
-  return { artifactLocation: { uri: uriOf(file) }, region: { startLine } };
+function sarifResults({ sessionId, file, lines, tallies, broken }: SessionReport): SarifResult[] {
+  const placed = (seq: number | null) => ({
+    ...{ file, session: sessionId, line: seq === null ? 1 : (lines[seq - 1] ?? 1) },
+  });
+  const breaches = broken.flatMap(({ first }) => first);
+  return [
+    ...breaches.map((breach) => ({
+      ...{ rule: breach.assertion.kind, severity: 'error' as const, where: breachPlace(breach) },
+      ...{ message: breachSentence(breach), ...placed(breach.seq) },
+    })),
+    ...tallies.flatMap(({ rule, first }) =>
+      first.map((finding) => ({
+        ...{ rule, severity: RULES[rule].severity, where: whereOf(finding) },
+        message: `The ${finding.side}: ${sentenceOf(finding)}.`,
+        ...placed(finding.place?.seq ?? null),
+      })),
+    ),
+  ];
 }
 
-/** As a reference: relative to where the check ran, or absolute. */
-function uriOf(file: string): string {
-  return file.split(sep).map(encodeURIComponent).join('/');
+function breachSentence({ side, expected, seen }: Breach): string {
+  return `The ${side ?? 'session'}: expected ${expected}, saw ${seen}.`;
 }
 
-/** A suite a session, a case a rule. */
-export function junitOfChecks(checked: readonly SessionReport[], version: string): string {
-  return junitText(checked.map(suiteOf), version);
+/** A suite a session, a case a rule and a case an assertion. */
+export function junitOfChecks(
+  checked: readonly SessionReport[],
+  assertions: readonly Assertion[],
+  version: string,
+): string {
+  return junitText(
+    checked.map((one) => suiteOf(one, assertions)),
+    version,
+  );
 }
 
-function suiteOf({ name, at, seconds, tallies }: SessionReport): JunitSuite {
+function suiteOf(
+  { name, at, seconds, tallies, broken }: SessionReport,
+  assertions: readonly Assertion[],
+): JunitSuite {
   const byRule = new Map(tallies.map((one) => [one.rule, one]));
-  return { name, at, seconds, cases: RULE_IDS.map((rule) => caseOf(rule, byRule.get(rule))) };
+  const byAssertion = new Map(broken.map((one) => [one.assertion, one]));
+  const cases = [
+    ...assertions.map((one) => assertionCase(one, byAssertion.get(one))),
+    ...RULE_IDS.map((rule) => caseOf(rule, byRule.get(rule))),
+  ];
+  return { name, at, seconds, cases };
+}
+
+function assertionCase({ kind, filter }: Assertion, broken: BrokenAssertion | undefined): JunitCase {
+  const head = { classname: 'assertion', name: `${kind} ${filter}`, seconds: 0 };
+  if (broken === undefined) return { ...head, outcome: { kind: 'passed' } };
+  const message = `${ASSERTION_TEXTS[kind]} ${broken.count} found.`;
+  const text = broken.first.map(breachLine).join('\n');
+  return { ...head, outcome: { kind: 'failed', type: kind, message, text } };
 }
 
 function caseOf(rule: RuleId, found: Tally | undefined): JunitCase {

@@ -1,17 +1,20 @@
+import { definitionBytes } from '../../inspect/figures/costs.ts';
+import { prepareFigures } from '../../inspect/figures/session-figures.ts';
 import { type Column, tableLines } from '../../inspect/view/table.ts';
 import {
   clip,
   clipMiddle,
   formatDuration,
+  formatSize,
   pad,
   type TerminalStyle,
   terminalStyle,
   widthOf,
 } from '../../inspect/view/text.ts';
-import { type Difference, jsonPointer } from '../../protocol/json/diff.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { readResultRules } from '../../replay/match/compare.ts';
 import { readIgnoreRules } from '../../replay/match/ignore.ts';
+import { diffJson, diffSummary, isEqual, median, p95 } from '../../replay/verify/diff-report.ts';
 import type { ListChange } from '../../replay/verify/offers.ts';
 import {
   diffSessions,
@@ -38,6 +41,19 @@ type Options = {
 
 const PATHS = { type: 'string', array: true, default: [] as string[], requiresArg: true } as const;
 
+/** What does not count where calls and answers are compared. */
+export const IGNORE_OPTIONS = {
+  ignore: { ...PATHS, describe: 'A JSON path in params to leave out; may be repeated' },
+  'ignore-tool': {
+    ...PATHS,
+    describe: 'The same in the arguments of one tool, as name:$.path; may be repeated',
+  },
+  'ignore-result': {
+    ...PATHS,
+    describe: 'A JSON path in results to leave out, or for one tool: name:$.path; may be repeated',
+  },
+} as const;
+
 export const diffCommand: Command<Options> = {
   command: 'diff <a> <b>',
   describe: 'Compare two sessions: what the servers offer, the calls, the answers, and their times',
@@ -48,15 +64,7 @@ export const diffCommand: Command<Options> = {
       .options({
         db: DB_OPTION,
         json: JSON_OPTION,
-        ignore: { ...PATHS, describe: 'A JSON path in params to leave out; may be repeated' },
-        'ignore-tool': {
-          ...PATHS,
-          describe: 'The same in the arguments of one tool, as name:$.path; may be repeated',
-        },
-        'ignore-result': {
-          ...PATHS,
-          describe: 'A JSON path in results to leave out, or for one tool: name:$.path; may be repeated',
-        },
+        ...IGNORE_OPTIONS,
       })
       .example('$0 diff before.ndjson latest', 'A text recording and the newest session')
       .example(
@@ -66,11 +74,15 @@ export const diffCommand: Command<Options> = {
   async run(options, io) {
     const ignore = readIgnoreRules(options.ignore, options['ignore-tool']);
     const results = readResultRules(options['ignore-result']);
-    const diff = await withSources(io, [options.a, options.b], options.db, ([a, b]) =>
-      diffSessions(a as Source, b as Source, ignore, results),
-    );
+    const { diff, weights } = await withSources(io, [options.a, options.b], options.db, async ([a, b]) => ({
+      diff: await diffSessions(a as Source, b as Source, ignore, results),
+      weights: { a: weightOf(a as Source), b: weightOf(b as Source) },
+    }));
     const style = terminalStyle(io.stdout, io.env);
-    await writeOutput(io, withLineEnds(options.json ? diffJson(diff) : diffLines(diff, style)));
+    await writeOutput(
+      io,
+      withLineEnds(options.json ? jsonLines(diff, weights) : diffLines(diff, weights, style)),
+    );
     if (!isEqual(diff)) io.exitCode = 1;
   },
 };
@@ -84,11 +96,7 @@ const MAX_TIMINGS = 20;
 /** Columns of a name that stay whatever stands behind it. */
 const LEAST_NAME = 24;
 
-export function isEqual({ lists, calls }: SessionDiff): boolean {
-  return lists.length === 0 && calls.every(({ verdict }) => verdict === 'equal');
-}
-
-function* diffLines(diff: SessionDiff, style: TerminalStyle): Generator<string> {
+function* diffLines(diff: SessionDiff, weights: Weights, style: TerminalStyle): Generator<string> {
   const { colors, width } = style;
   for (const kind of diff.unknownLists)
     yield colors.dim(clip(`the ${kind}s are not compared: only one of the sessions asked for them`, width));
@@ -101,7 +109,8 @@ function* diffLines(diff: SessionDiff, style: TerminalStyle): Generator<string> 
   }
   if (diff.lists.length > 0 || diff.calls.some(({ verdict }) => verdict !== 'equal')) yield '';
   yield* timingLines(diff.timings, style);
-  yield summaryLine(diff);
+  for (const line of weightLines(weights)) yield clip(line, width);
+  yield diffSummary(diff);
 }
 
 function listLines({ kind, name, change, breaking, differences }: ListChange): string[] {
@@ -164,58 +173,39 @@ function time(microseconds: number | null): string {
   return microseconds === null ? '-' : formatDuration(microseconds / 1000);
 }
 
-function median(values: readonly number[]): number | null {
-  return quantile(values, 0.5);
+function* jsonLines(diff: SessionDiff, { a, b }: Weights): Generator<string> {
+  yield JSON.stringify({ type: 'bytes', a: weightJson(a), b: weightJson(b) });
+  for (const line of diffJson(diff)) yield JSON.stringify(line);
 }
 
-function p95(values: readonly number[]): number | null {
-  return quantile(values, 0.95);
+/** What the tools of a session weigh, in bytes: their definitions, and the answers to their calls. */
+type Weight = { tools: ReadonlyMap<string, number>; answers: number };
+
+type Weights = { a: Weight; b: Weight };
+
+function weightOf({ store, session }: Source): Weight {
+  const { topics, costs } = prepareFigures(store)(session);
+  const answers = topics
+    .filter(({ askedBy, method }) => askedBy === 'client' && method === 'tools/call')
+    .reduce((sum, { answerBytes }) => sum + answerBytes, 0);
+  return { tools: costs.tools, answers };
 }
 
-/** The smallest value that this share of the values does not exceed. */
-function quantile(values: readonly number[], share: number): number | null {
-  const sorted = values.toSorted((x, y) => x - y);
-  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? null;
+/** Nothing where a session has no list: what is not known cannot be compared. */
+function* weightLines({ a, b }: Weights): Generator<string> {
+  if (a.tools.size === 0 || b.tools.size === 0) return;
+  const sizes = (before: number, after: number) =>
+    before === after ? `${formatSize(before)} each` : `${formatSize(before)} in a, ${formatSize(after)} in b`;
+  const [before, after] = [a, b].map(({ tools }) => definitionBytes(tools.values()));
+  yield `tools defined in ${sizes(before ?? 0, after ?? 0)}; answers to their calls ${sizes(a.answers, b.answers)}`;
+  for (const [tool, bytes] of b.tools) {
+    const old = a.tools.get(tool);
+    if (old !== undefined && old !== bytes) yield `  ${escapeText(tool)} ${sizes(old, bytes)}`;
+  }
+  yield '';
 }
 
-function summaryLine({ lists, calls }: SessionDiff): string {
-  const count = (verdict: PairedCall['verdict']) => calls.filter((call) => call.verdict === verdict).length;
-  const breaking = lists.filter((change) => change.breaking.length > 0).length;
-  const parts = [`${count('equal')} calls equal`];
-  for (const verdict of ['differs', 'other arguments', 'only in a', 'only in b'] as const)
-    if (count(verdict) > 0) parts.push(`${count(verdict)} ${verdict}`);
-  if (lists.length > 0)
-    parts.push(`${lists.length} of what the servers offer changed (${breaking} breaking)`);
-  return parts.join(', ');
-}
-
-function* diffJson(diff: SessionDiff): Generator<string> {
-  for (const { breaking, differences, ...rest } of diff.lists)
-    yield JSON.stringify({
-      type: 'list',
-      ...rest,
-      breaking: breaking.length > 0,
-      reasons: breaking,
-      differences: differences.map(data),
-    });
-  for (const { differences, more, ...rest } of diff.calls)
-    yield JSON.stringify({
-      type: 'call',
-      ...rest,
-      differences: differences.map(data),
-      moreDifferences: more,
-    });
-  for (const { method, target, a, b } of diff.timings)
-    yield JSON.stringify({ type: 'timing', method, target, a: figures(a), b: figures(b) });
-  yield JSON.stringify({ type: 'summary', isEqual: isEqual(diff), notCompared: diff.unknownLists });
-}
-
-function figures(values: readonly number[]): { count: number; p50Ms: number | null; p95Ms: number | null } {
-  const ms = (microseconds: number | null) => (microseconds === null ? null : microseconds / 1000);
-  return { count: values.length, p50Ms: ms(median(values)), p95Ms: ms(p95(values)) };
-}
-
-/** Values as JSON text, so that no number loses digits; null where there is none. */
-function data({ change, path, from, to }: Difference) {
-  return { change, pointer: jsonPointer(path), a: from?.toString() ?? null, b: to?.toString() ?? null };
+function weightJson({ tools, answers }: Weight) {
+  const definitions = [...tools].map(([tool, bytes]) => ({ tool, bytes }));
+  return { definitionBytes: definitionBytes(tools.values()), answerBytes: answers, tools: definitions };
 }

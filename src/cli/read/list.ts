@@ -1,16 +1,24 @@
 import { TapedeckError } from '../../errors.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
+import type { ChangedTools } from '../../inspect/verdict/earlier.ts';
 import { sessionLine } from '../../inspect/view/json.ts';
-import { sessionTable } from '../../inspect/view/session.ts';
+import { changedToolsLines, sessionTable } from '../../inspect/view/session.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
 import type { Store } from '../../store/file/open.ts';
+import { type RunRow, runsOf } from '../../store/read/runs.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
-import type { Command, Io } from '../io.ts';
+import { asTyped, type Command, type Io } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
 import { QUICK_FRAMES, withLineEnds, writeOutput } from '../output.ts';
 import { withStore } from '../store.ts';
 
-type Options = { db: string | undefined; filter: string | undefined; json: boolean; limit: number };
+type Options = {
+  db: string | undefined;
+  filter: string | undefined;
+  json: boolean;
+  limit: number;
+  by: 'run' | undefined;
+};
 
 export const listCommand: Command<Options> = {
   command: 'list',
@@ -21,10 +29,16 @@ export const listCommand: Command<Options> = {
         db: DB_OPTION,
         filter: FILTER_OPTION,
         json: JSON_OPTION,
+        by: {
+          type: 'string',
+          choices: ['run'] as const,
+          describe: 'One line for each run of a client, with all its servers',
+          requiresArg: true,
+        },
         limit: {
           type: 'number',
           default: 50,
-          describe: 'Show at most this many sessions; 0 shows all',
+          describe: 'Show at most this many sessions or runs; 0 shows all',
           requiresArg: true,
         },
       })
@@ -34,15 +48,26 @@ export const listCommand: Command<Options> = {
       })
       .example('$0 list', 'The newest 50 sessions')
       .example("$0 list --filter 'status~error since=today'", 'Sessions in which something failed today')
+      .example('$0 list --by run', 'What each run of a client had to do with all its servers')
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
-  async run({ db, filter: written, json, limit }, io) {
+  async run({ db, filter: written, json, limit, by }, io) {
     const filter = await readFilter(written);
     await withStore(
       io,
       db,
       async (store) => {
-        const rows = take(await sessionsOf(store, filter), limit > 0 ? limit : Number.POSITIVE_INFINITY);
-        const lines = json ? mapLines(rows, sessionLine) : tableLines(io, [...rows], filter !== undefined);
+        const most = limit > 0 ? limit : Number.POSITIVE_INFINITY;
+        if (by === 'run') {
+          const runs = runsOf(store, filter && (await sessionsOf(store, filter))).slice(0, most);
+          await writeOutput(io, withLineEnds(await runLinesOf(io, runs, json)));
+          return;
+        }
+        const { changedTools } = await import('../../inspect/verdict/earlier.ts');
+        const changed = changedTools(store);
+        const rows = take(await sessionsOf(store, filter), most);
+        const lines = json
+          ? mapLines(rows, (row) => sessionLine(row, changed.get(row.id)))
+          : tableLines(io, [...rows], filter !== undefined, changed);
         await writeOutput(io, withLineEnds(lines));
       },
       filter === undefined ? QUICK_FRAMES : undefined,
@@ -56,9 +81,24 @@ async function sessionsOf(store: Store, filter: Filter | undefined): Promise<Ite
   return eachSessionWith(store, filter);
 }
 
-function tableLines(io: Io, rows: readonly SessionRow[], isFiltered: boolean): Iterable<string> {
-  if (rows.length === 0 && isFiltered) return ['The filter holds for no session.'];
-  return sessionTable(rows, terminalStyle(io.stdout, io.env));
+async function runLinesOf(io: Io, runs: readonly RunRow[], json: boolean): Promise<Iterable<string>> {
+  const { runSummary, runTable } = await import('../../inspect/run/view.ts');
+  if (json) return runs.map((run) => JSON.stringify(runSummary(run)));
+  if (runs.length === 0) return ['No session tells which run of a client it belongs to.'];
+  return runTable(runs, terminalStyle(io.stdout, io.env));
+}
+
+function* tableLines(
+  io: Io,
+  rows: readonly SessionRow[],
+  isFiltered: boolean,
+  changed: ReadonlyMap<string, ChangedTools>,
+): Generator<string> {
+  if (rows.length === 0 && isFiltered) yield 'The filter holds for no session.';
+  const style = terminalStyle(io.stdout, io.env);
+  if (rows.length > 0 || !isFiltered) yield* sessionTable(rows, style);
+  const advice = (id: string) => asTyped(io, `see: tapedeck check ${id} --severity note`);
+  yield* changedToolsLines(rows, changed, style, advice);
 }
 
 function* take(rows: Iterable<SessionRow>, count: number): Generator<SessionRow> {

@@ -1,6 +1,7 @@
 import { TapedeckError } from '../../errors.ts';
 import { EVERYTHING, type Filter, parseFilter, textTerm } from '../../inspect/filter/filter.ts';
 import { eachHit, type SearchHit } from '../../inspect/search.ts';
+import { prepareFates } from '../../inspect/verdict/fate.ts';
 import { frameJson } from '../../inspect/view/json.ts';
 import { foundFrame, sessionHeading, textTests } from '../../inspect/view/search.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
@@ -104,10 +105,10 @@ function upToDateIndex(io: Io, side: SideFile, store: Store): SearchIndex | null
   let progress: ProgressLine | undefined;
   try {
     const index = createSearchIndex(side, store);
-    index.catchUp((done, total) => {
+    for (const { done, total } of index.catchUp()) {
       progress ??= createProgress(io, 'indexed', total);
       progress.advance(done);
-    });
+    }
     return index;
   } catch (error) {
     sayWithoutSide(io, error);
@@ -122,6 +123,7 @@ function* jsonOf(store: Store, findings: Iterable<SearchHit>): Generator<string>
     const details = {
       summaryOf: prepareHttpSummary(store, session.number),
       originalOf: (seq: number) => originalOf(store, session.number, seq),
+      fateOf: prepareFates(store, session),
     };
     for (const frame of eachFrame(store, session, only)) yield* frameJson(session.id, frame, details);
   }
@@ -142,6 +144,7 @@ function* linesOf(io: Io, store: Store, findings: Iterable<SearchHit>, filter: F
       isFull: false,
       unanswered: unansweredPlaces(store, session, only),
       originalOf: (seq: number) => originalOf(store, session.number, seq),
+      fateOf: prepareFates(store, session),
     };
     for (const frame of eachFrame(store, session, only)) yield* foundFrame(session, frame, tests, options);
   }

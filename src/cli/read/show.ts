@@ -1,3 +1,8 @@
+import { TapedeckError } from '../../errors.ts';
+import type { TimelineOptions } from '../../inspect/run/timeline.ts';
+import { prepareFates } from '../../inspect/verdict/fate.ts';
+import { mayMissFrames } from '../../inspect/verdict/passages.ts';
+import { createRepeatReader } from '../../inspect/verdict/repeats.ts';
 import { conversationLines } from '../../inspect/view/conversation.ts';
 import { type HttpViewOptions, httpExchangeBlock, httpExchangeEnd } from '../../inspect/view/http.ts';
 import { frameJson, httpExchangeJson } from '../../inspect/view/json.ts';
@@ -15,14 +20,17 @@ import {
   prepareHttpExchange,
   prepareHttpSummary,
 } from '../../store/read/http.ts';
+import { findRun } from '../../store/read/runs.ts';
 import { findSession, type SessionRow, stateOf } from '../../store/read/sessions.ts';
-import type { Command } from '../io.ts';
+import type { Command, Io } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 import { withStore } from '../store.ts';
 
 type Options = {
-  session: string;
+  session: string | undefined;
+  run: string | undefined;
+  gap: number;
   db: string | undefined;
   filter: string | undefined;
   json: boolean;
@@ -47,8 +55,7 @@ export const showCommand: Command<Options> = {
     args
       .positional('session', {
         type: 'string',
-        default: 'latest',
-        describe: 'An id, the beginning of one, a name, or latest',
+        describe: 'An id, the beginning of one, a name, or latest (the default)',
       })
       .options({
         db: DB_OPTION,
@@ -64,15 +71,42 @@ export const showCommand: Command<Options> = {
           default: false,
           describe: 'Show the HTTP exchanges instead of the frames, those without a body too',
         },
+        run: {
+          type: 'string',
+          describe:
+            'Show a run of a client, all its servers on one clock: an id (see: list --by run), id/2 for a part, or latest',
+          requiresArg: true,
+        },
+        gap: {
+          type: 'number',
+          default: DEFAULT_GAP_MINUTES,
+          describe: 'Of a run: so many minutes without a call divide it',
+          requiresArg: true,
+        },
+      })
+      .check(({ gap, run, session }) => {
+        if (!(gap > 0)) throw new TapedeckError('usage', 'Expected minutes after `--gap`. Example: --gap 5');
+        if (run !== undefined && session !== undefined)
+          throw new TapedeckError('usage', `Expected a session or \`--run\`, got both: \`${session}\`.`);
+        return true;
       })
       .example('$0 show', 'The newest session')
       .example('$0 show staging --full', 'A session by name, complete')
       .example("$0 show --filter 'tool=search dur>1s'", 'The slow calls of a tool, and their answers')
       .example('$0 show 4f --json | jq -r .text', 'The verbatim frames, for a program')
+      .example('$0 show --run latest', 'All servers of the newest client run on one clock')
       .example('$0 show --http --full', 'Each HTTP request and its answer, with all their headers'),
-  async run({ session: reference, db, filter: written, json, http, full }, io) {
+  async run({ session: reference = 'latest', run, gap, db, filter: written, json, http, full }, io) {
     const filter = await readFilter(written);
     await withStore(io, db, async (store) => {
+      if (run !== undefined) {
+        const only = await selectionOf(store, filter);
+        await writeOutput(
+          io,
+          withLineEnds(await runPieces(io, store, run, { gap: gap * MINUTE, only }, json)),
+        );
+        return;
+      }
       const session = findSession(store, reference);
       const style = terminalStyle(io.stdout, io.env);
       const shown = { store, session, only: await selectionOf(store, filter), style };
@@ -80,6 +114,26 @@ export const showCommand: Command<Options> = {
     });
   },
 };
+
+const DEFAULT_GAP_MINUTES = 5;
+
+/** In microseconds. */
+const MINUTE = 60_000_000;
+
+async function runPieces(
+  io: Io,
+  store: Store,
+  reference: string,
+  options: TimelineOptions,
+  json: boolean,
+): Promise<Iterable<string>> {
+  const { readTimeline } = await import('../../inspect/run/timeline.ts');
+  const { readRunReference, runJson, runLines, shownStretches } = await import('../../inspect/run/view.ts');
+  const { run, stretch } = readRunReference(reference);
+  const timeline = readTimeline(store, findRun(store, run), options);
+  const shown = shownStretches(timeline, stretch);
+  return json ? [runJson(timeline, shown)] : runLines(timeline, shown, terminalStyle(io.stdout, io.env));
+}
 
 function framePieces(shown: SessionView, json: boolean, full: boolean): Generator<string> {
   return json ? framesJson(shown) : withLineEnds(conversation(shown, full));
@@ -89,10 +143,13 @@ function httpPieces(shown: SessionView, json: boolean, full: boolean): Generator
   return withLineEnds(json ? exchangeJson(shown) : exchanges(shown, full));
 }
 
-function* framesJson({ store, session, only }: SessionView): Generator<string> {
+function* framesJson(shown: SessionView): Generator<string> {
+  const { store, session, only } = shown;
   const details = {
     summaryOf: prepareHttpSummary(store, session.number),
     originalOf: (seq: number) => originalOf(store, session.number, seq),
+    fateOf: prepareFates(store, session),
+    ...repeatsIn(shown),
   };
   for (const frame of eachFrame(store, session, only)) yield* frameJson(session.id, frame, details);
 }
@@ -110,6 +167,8 @@ function* conversation(shown: SessionView, isFull: boolean): Generator<string> {
     isFull,
     unanswered: unansweredPlaces(store, session, only),
     originalOf: (seq) => originalOf(store, session.number, seq),
+    fateOf: prepareFates(store, session),
+    ...repeatsIn(shown),
   });
   for (const line of lines) {
     isEmpty = false;
@@ -127,6 +186,13 @@ function* exchanges(shown: SessionView, isFull: boolean): Generator<string> {
     yield* httpExchangeBlock(session, httpExchange, isFull ? 'all' : 'telling', options);
     yield* httpExchangeEnd(session, httpExchange, false, options);
   }
+}
+
+/** What was called again: told where all frames are seen and none is missing, since an answer may be among those. */
+function repeatsIn({ store, session, only }: SessionView) {
+  if (only !== undefined || mayMissFrames(session)) return {};
+  const summaryOf = prepareHttpSummary(store, session.number);
+  return { repeatsOf: createRepeatReader((number) => summaryOf(number)?.status ?? null) };
 }
 
 /** The exchanges that carried a frame of the selection. */

@@ -1,13 +1,11 @@
 import { TapedeckError } from '../../errors.ts';
-import { eachFigures, type SomeFigures, summedFigures } from '../../inspect/figures/kept-figures.ts';
-import { prepareFigures } from '../../inspect/figures/session-figures.ts';
-import { putTogether } from '../../inspect/figures/stats.ts';
-import type { Filter } from '../../inspect/filter/filter.ts';
-import { groupLine, statsLines } from '../../inspect/view/stats.ts';
+import { chosenFigures } from '../../inspect/figures/chosen-figures.ts';
+import type { SomeFigures } from '../../inspect/figures/kept-figures.ts';
+import { putTogether, type Stats } from '../../inspect/figures/stats.ts';
+import { isAboutSessions } from '../../inspect/filter/filter.ts';
+import { groupJson, statsLines, totalJson } from '../../inspect/view/stats.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
-import type { Store } from '../../store/file/open.ts';
-import type { FrameSelection } from '../../store/read/frames.ts';
-import { eachSession, findSession, type SessionRow } from '../../store/read/sessions.ts';
+import { findSession } from '../../store/read/sessions.ts';
 import { VERSION } from '../../version.ts';
 import type { Command, Io } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
@@ -64,71 +62,27 @@ export async function stats(
   const filter = await readFilter(written);
   await withStore(io, db, async (store) => {
     const only = all ? null : findSession(store, session ?? 'latest');
-    const figures =
-      filter === undefined
-        ? wholeFigures(io, store, only, eachSession(store), by !== 'session')
-        : await filteredFigures(io, store, only, filter);
+    const openFile = () => openSide(io, store);
+    const figures = chosenFigures(store, openFile, { only, filter, by, version: VERSION });
     const together = putTogether(withProgress(io, figures), by);
-    const isPlain = io.stdout.isTTY !== true;
+    const look = {
+      isPlain: io.stdout.isTTY !== true,
+      isWhole: filter === undefined || isAboutSessions(filter),
+    };
     await writeOutput(
       io,
       withLineEnds(
         json
-          ? together.groups.map(groupLine)
-          : statsLines(together, terminalStyle(io.stdout, io.env), isPlain),
+          ? jsonLines(together, look.isWhole)
+          : statsLines(together, terminalStyle(io.stdout, io.env), look),
       ),
     );
   });
 }
 
-/** Figures of whole sessions are stored, and need not be computed again. */
-function* wholeFigures(
-  io: Io,
-  store: Store,
-  only: SessionRow | null,
-  sessions: Iterable<SessionRow>,
-  canSum: boolean,
-): Generator<SomeFigures> {
-  if (only !== null) {
-    const chosen = [...sessions].filter(({ id }) => id === only.id);
-    yield* eachFigures(store, null, chosen, VERSION);
-    return;
-  }
-  const side = openSide(io, store);
-  const isSum = side !== null && canSum;
-  yield* isSum
-    ? summedFigures(store, side, [...sessions], VERSION)
-    : eachFigures(store, side, sessions, VERSION);
-  side?.close();
-}
-
-/** What a filter leaves; the filter language is loaded for it. */
-async function filteredFigures(
-  io: Io,
-  store: Store,
-  only: SessionRow | null,
-  filter: Filter,
-): Promise<Iterable<SomeFigures>> {
-  const { isAboutSessions } = await import('../../inspect/filter/filter.ts');
-  const { eachCandidate, eachSessionWith } = await import('../../inspect/filter/sql.ts');
-  const { selectFrames } = await import('../../inspect/filter/sql.ts');
-  return isAboutSessions(filter)
-    ? wholeFigures(io, store, only, eachSessionWith(store, filter), false)
-    : selectedFigures(store, only, eachCandidate(store, filter), selectFrames(store, filter));
-}
-
-function* selectedFigures(
-  store: Store,
-  only: SessionRow | null,
-  sessions: Iterable<SessionRow>,
-  selection: FrameSelection,
-): Generator<SomeFigures> {
-  const make = prepareFigures(store, selection);
-  for (const session of sessions) {
-    if (only !== null && session.id !== only.id) continue;
-    const figures = make(session);
-    if (figures.topics.length > 0) yield { session, sessions: 1, figures };
-  }
+function* jsonLines(stats: Stats, isWhole: boolean): Generator<string> {
+  for (const group of stats.groups) yield JSON.stringify(groupJson(group));
+  if (isWhole) yield JSON.stringify(totalJson(stats));
 }
 
 function* withProgress(io: Io, all: Iterable<SomeFigures>): Generator<SomeFigures> {

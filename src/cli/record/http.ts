@@ -14,7 +14,7 @@ import { type Io, ignoreErrors, onStopSignals, say, storeOf } from '../io.ts';
 import { cannotListen, warnBeyondLoopback } from '../listening.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
-import { checkRedaction, type RecordOptions, troubleText } from './options.ts';
+import { checkRedaction, labelsIn, type RecordOptions, troubleText } from './options.ts';
 
 type HttpRecording = {
   capture: HttpCapture;
@@ -70,7 +70,7 @@ function openRecorder(io: Io, options: RecordOptions, upstream: URL, onFailure: 
     file: storeOf(io, recording.file),
     session: {
       name,
-      labels,
+      labels: labelsIn(io.env, labels),
       basis: 'stateless',
       transport: 'http',
       target: upstream.href,

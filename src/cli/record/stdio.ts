@@ -8,7 +8,8 @@ import { commandLine } from '../../protocol/text.ts';
 import type { EndReason } from '../../store/file/columns.ts';
 import { openRecorder, type Recorder } from '../../store/record/recorder.ts';
 import { VERSION } from '../../version.ts';
-import { checkRedaction, type RecordCommand, troubleText } from './options.ts';
+import { asTyped } from '../io.ts';
+import { checkRedaction, labelsIn, type RecordCommand, troubleText } from './options.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
@@ -20,7 +21,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
     onWriterRuns = resolve;
   });
   const stderr = openStderr(writerRuns);
-  const say = (text: string) => void stderr.write(`tapedeck: ${text}\n`);
+  const say = (text: string) => void stderr.write(`tapedeck: ${asTyped(process, text)}\n`);
   const parentPid = process.ppid;
   let recorder: Recorder | undefined;
   let stopServer = () => {};
@@ -31,7 +32,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
       ...recording,
       session: {
         name,
-        labels,
+        labels: labelsIn(process.env, labels),
         basis: 'stdio-process',
         transport: 'stdio',
         target: commandLine([command, ...args]),

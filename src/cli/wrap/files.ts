@@ -8,13 +8,13 @@ import { listConfig } from '../../clients/list.ts';
 import { ALL_TARGETS, findTargets, type Target } from '../../clients/targets.ts';
 import { unwrapConfig } from '../../clients/unwrap.ts';
 import { wrapConfig } from '../../clients/wrap.ts';
-import type { Change, EntryOutcome, Row } from '../../clients/wrapped.ts';
+import type { ConfigChange, EntryOutcome, Row } from '../../clients/wrapped.ts';
 import { TapedeckError } from '../../errors.ts';
 import { pad, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { withLock } from '../../store/file/lock.ts';
 import { BIN, VERSION } from '../../version.ts';
-import { type Io, say } from '../io.ts';
+import { asTyped, type Io, say } from '../io.ts';
 import { keeperFolder, thisKeeper, thisMachine } from '../machine.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 
@@ -52,9 +52,9 @@ export async function unwrapFiles(
 }
 
 type Work = {
-  change: (target: Target, keeper: Keeper) => Promise<Change>;
+  change: (target: Target, keeper: Keeper) => Promise<ConfigChange>;
   /** Lines for the end. */
-  advice: (changes: readonly Change[]) => string[];
+  advice: (changes: readonly ConfigChange[]) => string[];
 };
 
 /** `known`: files that were wrapped before. Sets the exit code where something was refused. */
@@ -70,7 +70,7 @@ async function changeFiles(
   const targets = findTargets(word, thisMachine(io), known);
   if (targets.length === 0) throw new TapedeckError('not-found', NO_CLIENT);
   assertNamed(targets, names, keeper);
-  const changes: Change[] = [];
+  const changes: ConfigChange[] = [];
   const work = async () => {
     for (const target of targets)
       changes.push(...(await tryChange(io, target, () => change(target, keeper))));
@@ -80,13 +80,18 @@ async function changeFiles(
   } finally {
     // What was changed is reported even after an error.
     const lines = changes.flatMap((one) => [...changeLines(one), ...(isDryRun ? diffLines(one) : [])]);
-    await writeOutput(io, withLineEnds([...lines, ...(isDryRun ? DRY_RUN : advice(changes))]));
+    const last = isDryRun ? DRY_RUN : advice(changes).map((line) => asTyped(io, line));
+    await writeOutput(io, withLineEnds([...lines, ...last]));
   }
   if (changes.some(({ rows }) => rows.some((row) => isNamedRefusal(row, names)))) io.exitCode = REFUSED;
 }
 
 /** Empty where the file is refused. */
-async function tryChange(io: Io, { file }: Target, change: () => Promise<Change>): Promise<Change[]> {
+async function tryChange(
+  io: Io,
+  { file }: Target,
+  change: () => Promise<ConfigChange>,
+): Promise<ConfigChange[]> {
   try {
     return [await change()];
   } catch (error) {
@@ -128,7 +133,7 @@ const WORDS: Record<EntryOutcome, string> = {
 };
 
 /** The file, and a line for each of its servers. */
-function changeLines({ target, rows }: Change): string[] {
+function changeLines({ target, rows }: ConfigChange): string[] {
   const names = rows.map(({ entry }) => escapeText(serverLabel(entry)));
   const width = Math.max(0, ...names.map(widthOf));
   const lines = rows.map((row, i) => `  ${pad(names[i] ?? '', width)}  ${outcomeOf(row)}`);
@@ -150,7 +155,7 @@ export function serverLabel({ name, path }: Pick<Entry, 'name' | 'path'>): strin
 }
 
 /** Only lines that change: the lines between them may hold secrets. */
-function diffLines({ target, before, after }: Change): string[] {
+function diffLines({ target, before, after }: ConfigChange): string[] {
   const { hunks } = structuredPatch('', '', before.toString(), after.toString(), '', '', { context: 0 });
   const name = escapeText(target.file);
   const lines = hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines: changed }) => [
@@ -161,7 +166,7 @@ function diffLines({ target, before, after }: Change): string[] {
 }
 
 /** What to do next, and what to know. */
-function wrapAdvice(word: string, changes: readonly Change[], launcher: readonly string[]): string[] {
+function wrapAdvice(word: string, changes: readonly ConfigChange[], launcher: readonly string[]): string[] {
   const changed = changes.filter(isChanged);
   if (changed.length === 0) return [];
   const hasUrls = changed.some(({ rows }) =>
@@ -186,16 +191,16 @@ function wrapAdvice(word: string, changes: readonly Change[], launcher: readonly
   ].map(escapeText);
 }
 
-function unwrapAdvice(changes: readonly Change[]): string[] {
+function unwrapAdvice(changes: readonly ConfigChange[]): string[] {
   const changed = changes.filter(isChanged);
   return changed.length === 0 ? [] : ['', restartLine(changed)];
 }
 
-function isChanged({ before, after }: Change): boolean {
+function isChanged({ before, after }: ConfigChange): boolean {
   return !after.equals(before);
 }
 
-function restartLine(changes: readonly Change[]): string {
+function restartLine(changes: readonly ConfigChange[]): string {
   const titles = new Set(changes.map(({ target }) => target.client?.title ?? 'the client'));
   return `Restart ${[...titles].join(', ')}, so that the servers are started anew.`;
 }

@@ -6,7 +6,7 @@ import { allTargets, findTargets } from '../../clients/targets.ts';
 import { TapedeckError } from '../../errors.ts';
 import { clip, pad, terminalStyle, widthOf } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
-import { type Command, type Io, say } from '../io.ts';
+import { asTyped, type Command, type Io, say } from '../io.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import { DRY_RUN_OPTION, JSON_OPTION, SERVERS, TARGET } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
@@ -55,7 +55,7 @@ export const wrapCommand: Command<Options> = {
       .example('$0 wrap claude-code github', 'Only this one')
       .example('$0 wrap ./mcp.json --dry-run', 'Show what would change in this file')
       .epilog(
-        'URL servers get a local address in place of their own. They can be reached only while this runs:\n  tapedeck record --wrapped',
+        'URL servers get a local address in place of their own. It can be reached only\nwhile this runs: $0 record --wrapped',
       ),
   async run({ target, servers, list, json, db, 'dry-run': isDryRun }, io) {
     if (list || target === undefined) {
@@ -109,7 +109,7 @@ async function printList(io: Io, word: string | undefined, json: boolean): Promi
   const known = keeper.all().map(({ file }) => file);
   const targets = word === undefined ? allTargets(machine, known) : findTargets(word, machine, known);
   const configs = targets.map((target) => listConfig(target, keeper));
-  await writeOutput(io, withLineEnds(json ? configs.flatMap(jsonLines) : textLines(io, configs)));
+  await writeOutput(io, withLineEnds(json ? configs.flatMap(jsonLines) : configLines(io, configs)));
   for (const { file } of goneFiles(keeper))
     say(io, escapeText(`${file} was wrapped, and is gone. Its copy: ${keeper.folderOf(file)}`));
 }
@@ -131,8 +131,9 @@ function jsonLines({ target, servers, problem }: ListedConfig): string[] {
   );
 }
 
-function textLines(io: Io, configs: readonly ListedConfig[]): string[] {
-  if (configs.length === 0) return [NO_CLIENT];
+/** For people: each config, and a line for each of its servers. */
+export function configLines(io: Io, configs: readonly ListedConfig[]): string[] {
+  if (configs.length === 0) return [asTyped(io, NO_CLIENT)];
   const { width } = terminalStyle(io.stdout, io.env);
   const names = configs.flatMap(({ servers }) => servers.map((server) => escapeText(serverLabel(server))));
   const column = Math.min(Math.max(0, ...names.map(widthOf)), Math.floor(width / 2));

@@ -6,6 +6,7 @@ import { byteOrderMarkLength } from '../../protocol/text.ts';
 import type { Store } from '../../store/file/open.ts';
 import { LONGEST } from '../text/lines.ts';
 import { type ImportOptions, readNdjson } from '../text/read.ts';
+import { isReport, recordingIn } from '../text/report.ts';
 import { readCassette } from './cassette.ts';
 import { readMcporter } from './mcporter.ts';
 import { readMcpsnoop } from './mcpsnoop.ts';
@@ -13,8 +14,8 @@ import { readVcr } from './vcr.ts';
 
 type Reader = {
   describe: string;
-  /** The first JSON object of such a file has members of all these names. */
-  signature: readonly string[];
+  /** The first JSON object of such a file has members of all these names. Null: it begins otherwise. */
+  signature: readonly string[] | null;
   /**
    * Stores the sessions of the source and returns their public ids. Throws `TapedeckError` `corrupt` or `newer` for a
    * source that cannot be read; then nothing of it is stored.
@@ -32,6 +33,11 @@ export const READERS = {
     describe: 'JSON Lines of ivermin1123/mcp-cassette, version 1 and 2',
     signature: ['type', 'cassetteVersion'],
     read: readCassette,
+  },
+  html: {
+    describe: 'a report, which `export --format html` wrote',
+    signature: null,
+    read: readReport,
   },
   mcpsnoop: {
     describe: 'JSON Lines of kerlenton/mcpsnoop',
@@ -56,6 +62,14 @@ async function readRecording(
   options: ImportOptions,
 ): Promise<string[]> {
   return [await readNdjson(store, source, options)];
+}
+/** A report holds the text recording that it was made of. */
+async function readReport(
+  store: Store,
+  source: AsyncIterable<Buffer>,
+  options: ImportOptions,
+): Promise<string[]> {
+  return [await readNdjson(store, recordingIn(source, options.file), options)];
 }
 
 export type ReaderName = keyof typeof READERS;
@@ -83,13 +97,15 @@ export async function recognise(source: AsyncIterable<Buffer>, file: string): Pr
   throw new TapedeckError('corrupt', `${file}, line 1: ${EXPECTED}.`);
 }
 
-const OTHERS = READER_NAMES.filter((name) => name !== 'ndjson').join(', ');
+const OTHERS = READER_NAMES.filter((name) => name !== 'ndjson' && name !== 'html').join(', ');
 
-const EXPECTED = `expected a text recording, which begins with {"tapedeck":1,"session":{…}}, or a recording of one of ${OTHERS}, got neither`;
+const EXPECTED = `expected a text recording, which begins with {"tapedeck":1,"session":{…}}, a report of tapedeck, or a recording of one of ${OTHERS}, got none of them`;
 
 function formatOf(beginning: Buffer): ReaderName | null {
+  if (isReport(beginning)) return 'html';
   const names = namesIn(beginning);
-  return READER_NAMES.find((name) => READERS[name].signature.every((one) => names.has(one))) ?? null;
+  const isOf = (name: ReaderName) => READERS[name].signature?.every((one) => names.has(one)) === true;
+  return READER_NAMES.find(isOf) ?? null;
 }
 
 /** The names of the first object's members, as far as they have come and are JSON. */

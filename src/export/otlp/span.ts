@@ -6,6 +6,7 @@
 
 import { createHash } from 'node:crypto';
 import { fieldOf } from '../../protocol/http/headers.ts';
+import { readTraceparent, type TraceContext } from '../../protocol/message/trace.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { ExchangeRow, NotificationRow } from '../../store/read/exchanges.ts';
 import { type HttpExchangeRow, prepareHttpExchange } from '../../store/read/http.ts';
@@ -186,16 +187,4 @@ function statusOf(row: ExchangeRow, bodyOf: BodyOf): OtlpSpan['status'] {
   const error = row.answerSeq === null ? null : bodyOf(row.answerSeq, isOf(row.id, 'error'));
   const message = textOf(error, 'message');
   return { code: ERROR, ...(message === null ? {} : { message }) };
-}
-
-/** The trace that a request was part of, as its sender wrote it: W3C Trace Context, sections 3.2 and 3.3. */
-
-type TraceContext = { traceId: string; spanId: string };
-
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-|$)/;
-
-/** Null: there is none, or none that is valid (a receiver then begins a trace of its own, as the text asks). */
-function readTraceparent(text: string | null | undefined): TraceContext | null {
-  const [, traceId, spanId] = TRACEPARENT.exec(text?.trim() ?? '') ?? [];
-  return traceId === undefined || spanId === undefined ? null : { traceId, spanId };
 }

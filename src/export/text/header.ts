@@ -10,6 +10,7 @@ import type {
   Basis,
   EndReason,
   Loss,
+  RunEvidence,
   SessionEnd,
   SessionRedaction,
   Transport,
@@ -33,6 +34,7 @@ export type Header = {
   loss: Loss;
   tapedeck: string | null;
   redaction: SessionRedaction | null;
+  run: RunEvidence | null;
 };
 
 const BASES: Record<Basis, true> = {
@@ -74,6 +76,7 @@ const MEMBERS = [
   'lost',
   'recordedWith',
   'redaction',
+  'run',
 ] as const;
 
 /** Not read: the frames tell it. */
@@ -98,6 +101,7 @@ export function headerLine(session: SessionRow, details: SessionDetails): string
     ['lost', dropped + droppedBytes === 0 ? undefined : json({ frames: dropped, bytes: droppedBytes })],
     ['recordedWith', json(details.tapedeck)],
     ['redaction', json(details.redaction && withoutEmpty(details.redaction))],
+    ['run', details.run === null ? undefined : runJson(details.run)],
     ['protocolVersion', json(session.protocolVersion)],
     ['client', peer(session.clientName, session.clientVersion)],
     ['server', peer(session.serverName, session.serverVersion)],
@@ -112,6 +116,22 @@ function json(value: unknown): string | undefined {
 
 function withoutEmpty(redaction: SessionRedaction): Partial<SessionRedaction> {
   return Object.fromEntries(Object.entries(redaction).filter(([, value]) => value.length > 0));
+}
+
+/** The client's process, as a hash. Other evidence need not be told: a label stands among the labels, a trace in the frames. */
+function runJson({ kind, key }: RunEvidence): string {
+  return JSON.stringify({ evidence: kind, process: key.slice(PROCESS.length) });
+}
+
+const PROCESS = 'process ';
+
+const RUN_KINDS = { process: true, peer: true } as const;
+
+function readRun(run: Members | null): RunEvidence | null {
+  if (run === null) return null;
+  run.only('evidence', 'process');
+  const kind = required(run, 'evidence', run.oneOf('evidence', RUN_KINDS));
+  return { kind, key: PROCESS + required(run, 'process', run.text('process')) };
 }
 
 function time(at: number | null): string | undefined {
@@ -167,6 +187,7 @@ function readSession(session: Members): Header {
     loss: readLoss(session.object('lost')),
     tapedeck: session.text('recordedWith'),
     redaction: readRedaction(session.object('redaction')),
+    run: readRun(session.object('run')),
   };
 }
 

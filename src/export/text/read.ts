@@ -82,13 +82,26 @@ function beginRecording(
   header: Header,
   { name, importer, redaction: profile }: ImportOptions,
 ): Recording {
-  const { labels, basis, transport, target, command, at: startedAt, end, loss, tapedeck, redaction } = header;
+  const {
+    labels,
+    basis,
+    transport,
+    target,
+    command,
+    at: startedAt,
+    end,
+    loss,
+    tapedeck,
+    redaction,
+    run,
+  } = header;
   const start: SessionStart = {
     ...importer,
     ...{ labels, basis, transport, target, command, at: startedAt },
     name: name ?? header.name,
     tapedeck: tapedeck ?? importer.tapedeck,
     redaction: redaction && JSON.stringify(redaction),
+    run,
     cwd: null,
     clientPid: null,
     clientProgram: null,

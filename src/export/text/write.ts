@@ -39,28 +39,23 @@ export function* writeNdjson(
   const selected = only === undefined ? null : selectedPlaces(store, session.number, only);
   const http = createHttpLines(store, session.number, since, selected?.exchanges ?? null);
   let count = 0;
-  try {
-    for (const frame of eachBareFrame(store, session.number)) {
-      if (selected !== null && !selected.seqs.has(frame.seq)) continue;
-      // What was still under way comes last, whenever it began.
-      if (frame.isUnfinished) yield* http.rest();
-      else yield* http.before(frame);
-      const original = frame.isEdited ? originalOf(store, session.number, frame.seq) : null;
-      yield* frameLine(frame, since(frame.at), original);
-      count += 1;
-      onFrame(count);
-    }
-    yield* http.rest();
-  } finally {
-    http.close();
+  for (const frame of eachBareFrame(store, session.number)) {
+    if (selected !== null && !selected.seqs.has(frame.seq)) continue;
+    // What was still under way comes last, whenever it began.
+    if (frame.isUnfinished) yield* http.rest();
+    else yield* http.before(frame);
+    const original = frame.isEdited ? originalOf(store, session.number, frame.seq) : null;
+    yield* frameLine(frame, since(frame.at), original);
+    count += 1;
+    onFrame(count);
   }
+  yield* http.rest();
 }
 
 type HttpLines = {
   /** The lines that belong before this frame and are not written yet. */
   before(frame: BareFrame): Generator<string>;
   rest(): Generator<string>;
-  close(): void;
 };
 
 /** By number. */
@@ -120,14 +115,10 @@ function createHttpLines(
       yield* endsWhile(() => true);
       yield* headsWhile(() => true);
     },
-    close() {
-      heads.close();
-      ends.close();
-    },
   };
 }
 
-function createCursor<T>(rows: IterableIterator<T>) {
+function createCursor<T>(rows: Iterator<T>) {
   let next = rows.next();
   return {
     *takeWhile(isWanted: (row: T) => boolean): Generator<T> {
@@ -137,6 +128,5 @@ function createCursor<T>(rows: IterableIterator<T>) {
         yield value;
       }
     },
-    close: () => void rows.return?.(),
   };
 }

@@ -18,6 +18,10 @@ import type { Store } from '../../store/file/open.ts';
 import type { HttpExchangeRow } from '../../store/read/http.ts';
 import { type SessionRow, sessionDetails, stateOf } from '../../store/read/sessions.ts';
 import type { Schemas } from '../schema/schemas.ts';
+import { earlierTools } from '../verdict/earlier.ts';
+import { prepareFates } from '../verdict/fate.ts';
+import { mayMissFrames } from '../verdict/passages.ts';
+import { fateText } from '../view/fate.ts';
 import { eachHappening } from '../view/timeline.ts';
 import { inspectCodes, inspectMeta } from './answers.ts';
 import {
@@ -40,6 +44,8 @@ import { inspectCancellation, inspectIds, inspectProgress } from './open-request
 import { applies, type Finding, type Report, RULES } from './rules.ts';
 import { inspectShapes } from './shapes.ts';
 import { inspectTools } from './tools.ts';
+import { inspectDefinitions } from './verdict/definitions.ts';
+import { inspectRepeats } from './verdict/repeats.ts';
 
 export type Check = {
   /** Takes the next frame; returns what is found with it. */
@@ -74,6 +80,8 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
     inspectCodes(report),
     inspectMeta(report),
     inspectTools(report, schemas),
+    inspectRepeats(report, session),
+    inspectDefinitions(report, session),
     inspectContent(report),
     inspectElicitation(report, schemas),
     inspectPrompts(report),
@@ -220,12 +228,26 @@ export function* checkSession(
   schemas: Schemas,
   onFrame: (seq: number) => void = () => {},
 ): Generator<Finding> {
+  for (const step of checkingSession(store, session, schemas)) {
+    if (typeof step === 'number') onFrame(step);
+    else yield step;
+  }
+}
+
+/** The same step by step: what is found, and the number of each frame that is done. */
+export function* checkingSession(
+  store: Store,
+  session: SessionRow,
+  schemas: Schemas,
+): Generator<Finding | number> {
   const { basis } = session;
   const transport = session.transport === 'stdio' ? 'stdio' : 'http';
   const facts = {
     transport,
     basis,
     isWhole: isWhole(session),
+    mayMissFrames: mayMissFrames(session),
+    earlier: earlierTools(store, session),
     isForeign: session.importedFrom !== null,
     lingeredMs: lingeredOf(store, session),
   } as const;
@@ -233,7 +255,7 @@ export function* checkSession(
   for (const happening of eachHappening(store, session)) {
     if (happening.type === 'frame') {
       yield* checks.of(happening.frame).frame(happening.frame, happening.frame.seq);
-      onFrame(happening.frame.seq);
+      yield happening.frame.seq;
     } else if (happening.type === 'end') {
       const { httpExchange } = happening;
       yield* checks
@@ -241,8 +263,20 @@ export function* checkSession(
         .httpExchange(checkedExchange(httpExchange), httpClosing(httpExchange));
     }
   }
-  for (const check of checks.all()) yield* check.end();
+  for (const check of checks.all()) yield* withFates(store, session, check.end());
 }
+
+/** A request without an answer, with what became of it. */
+function* withFates(store: Store, session: SessionRow, findings: readonly Finding[]): Generator<Finding> {
+  const fateOf = prepareFates(store, session);
+  for (const finding of findings) {
+    const { rule, place, seen } = finding;
+    const fate = rule === 'unanswered' && place !== null ? fateOf({ ...place, ...REQUEST }) : null;
+    yield fate === null ? finding : { ...finding, seen: `${seen}: ${fateText(fate)}` };
+  }
+}
+
+const REQUEST = { kind: 'request', method: null, relation: null, outcome: null } as const;
 
 /** Each client of a session is held to the rules for itself: each has its own handshake, its own ids, its own server. */
 function createClientChecks(facts: CheckedSession, schemas: Schemas) {

@@ -3,6 +3,7 @@
 import { isObject, type JsonObject } from '../../protocol/json/read.ts';
 import type { Correlation, Place } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
+import type { EarlierTools } from '../verdict/earlier.ts';
 import type { Side } from './rules.ts';
 
 /** How many requests, tokens or tasks an inspector remembers, so that a session of any length takes constant memory. */
@@ -60,8 +61,12 @@ export type CheckedSession = {
   basis: string;
   /** Its recorder is still at work, or was cut off: what is missing at its end proves nothing. */
   isWhole: boolean;
+  /** Something may have passed before its end that was not recorded, or not whole. */
+  mayMissFrames?: boolean;
   /** Another tool has recorded it. */
   isForeign?: boolean;
+  /** What the server had listed in its session before; null where nothing is known of one. */
+  earlier?: EarlierTools | null;
   /** How long a server ran on after the end of its input, in milliseconds; null where that is not known. */
   lingeredMs: number | null;
 };

@@ -5,6 +5,7 @@
 
 import { BoundedMap } from '../../protocol/bounded.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
+import { formatDuration } from '../view/text.ts';
 import {
   type CheckedHttpExchange,
   type CheckedMessage,
@@ -204,21 +205,36 @@ function tokenText({ params }: CheckedMessage): string {
   return shown(meta?.['progressToken']);
 }
 
+/** In microseconds. What is cancelled sooner may have met its answer on the way. */
+const CROSSING = 1_000_000;
+
 export function inspectCancellation(report: Report): Inspector {
   const open = new BoundedMap<string, true>(MAX_REMEMBERED);
+  /** By asker and id: when the last request of that id was answered. */
+  const answered = new BoundedMap<string, number>(MAX_REMEMBERED);
   const cancelled = new BoundedMap<string, true>(MAX_REMEMBERED);
 
   function message(seen: CheckedMessage): void {
     const { message, correlation } = seen;
-    if (message.kind === 'request') open.set(`${seen.side} ${message.id.key}`, true);
+    if (message.kind === 'request') begin(`${seen.side} ${message.id.key}`);
     if (methodOf(seen) === 'notifications/cancelled') cancel(seen);
     else if (correlation.relation === 'reply' && correlation.to !== null) {
       const place = `${correlation.to.seq}.${correlation.to.n}`;
       if (cancelled.has(place))
         report('answer-cancelled', seen.side, seen, 'no answer', 'one to a request that was cancelled');
       if ((message.kind === 'result' || message.kind === 'error') && message.id !== null)
-        open.delete(`${seen.side === 'client' ? 'server' : 'client'} ${message.id.key}`);
+        answer(`${seen.side === 'client' ? 'server' : 'client'} ${message.id.key}`, seen.at);
     }
+  }
+
+  function begin(key: string): void {
+    open.set(key, true);
+    answered.delete(key);
+  }
+
+  function answer(key: string, at: number): void {
+    open.delete(key);
+    answered.set(key, at);
   }
 
   function cancel(seen: CheckedMessage): void {
@@ -236,7 +252,22 @@ export function inspectCancellation(report: Report): Inspector {
         'a request of its own',
         `id ${id}, a request of the ${other}`,
       );
-    else report('cancel-unknown', seen.side, seen, 'the id of an open request', `id ${id}`);
+    else strayCancel(seen, id, answered.get(`${seen.side} ${cancels}`));
+  }
+
+  /** What it names was answered before, or never asked. */
+  function strayCancel(seen: CheckedMessage, id: string, answeredAt: number | undefined): void {
+    const gap = answeredAt === undefined ? 0 : seen.at - answeredAt;
+    const before = `id ${id}, answered ${formatDuration(gap / 1000)} before`;
+    if (gap >= CROSSING) report('answer-dropped', seen.side, seen, 'a request without an answer', before);
+    else
+      report(
+        'cancel-unknown',
+        seen.side,
+        seen,
+        'the id of an open request',
+        answeredAt === undefined ? `id ${id}` : before,
+      );
   }
 
   return { message };

@@ -214,6 +214,8 @@ export const FEATURE_RULES = {
   // Cancellation
   'cancel-unknown': mcp('note', CANCELLATION, 'A cancellation names an open request of its own sender.'),
   'cancel-foreign': mcp('error', CANCELLATION, 'Nobody cancels a request of the other side.', LEGACY),
+  'answer-dropped': mcp('warning', CANCELLATION,
+    'A client takes the answer that it was handed: it does not cancel its request a second after that.'),
   'answer-cancelled': mcp('note', CANCELLATION, 'A cancelled request is not answered.', LEGACY),
 
   // Tools
@@ -229,6 +231,16 @@ export const FEATURE_RULES = {
   'tool-twice': mcp('warning', TOOLS, 'The name of a tool is unique on its server.'),
   'tool-name': mcp('warning', TOOLS,
     'The name of a tool has 1 to 128 characters of A-Z, a-z, 0-9, `_`, `-`, `.`.', { since: '2025-11-25' }),
+
+  'call-repeated': mcp('warning', `${SCHEMA}#toolannotations`,
+    'A tool that may change something is not called again before the fate of the first call is known: it may run twice.'),
+  'call-repeated-safe': mcp('note', `${SCHEMA}#toolannotations`,
+    'The same of a tool that says that it only reads, or that calling it again changes nothing more.'),
+
+  'definition-changed': mcp('note', TOOLS,
+    'A tool is what it was in the list before, or in the last session of its server.'),
+  'definition-loosened': mcp('warning', `${SCHEMA}#toolannotations`,
+    'An annotation of a tool promises no less than in the list before, or in the last session of its server.'),
 
   // Content
   'content-block': mcp('error', SCHEMA,

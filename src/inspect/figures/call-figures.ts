@@ -1,5 +1,7 @@
 /** Figures of calls and notifications: how many, how they ended, how long they took, how many bytes they had. */
 
+import { addCosts, type Costs, type CostsRow, costsRow, noCosts, readCosts } from './costs.ts';
+
 /** A call: a request with its answer, if it has one. Or a notification. */
 export type CallRecord = {
   kind: 'request' | 'notification';
@@ -11,6 +13,8 @@ export type CallRecord = {
   /** Microseconds. */
   latency: number | null;
   bytes: number;
+  /** Those of the answer alone. */
+  answerBytes: number;
   /** The frames of its request, and of its answer or cancellation. */
   from: number;
   until: number | null;
@@ -27,6 +31,7 @@ export type Figures = Topic & {
   count: number;
   outcomes: Map<CallStatus, number>;
   bytes: number;
+  answerBytes: number;
   /** The largest number of calls of one session that waited for their answers at the same time. */
   atOnce: number;
   latencies: Latencies;
@@ -34,7 +39,15 @@ export type Figures = Topic & {
 
 export function noFigures({ kind, askedBy, method, target }: Topic): Figures {
   const topic = { kind, askedBy, method, target };
-  return { ...topic, count: 0, outcomes: new Map(), bytes: 0, atOnce: 0, latencies: noLatencies() };
+  return {
+    ...topic,
+    count: 0,
+    outcomes: new Map(),
+    bytes: 0,
+    answerBytes: 0,
+    atOnce: 0,
+    latencies: noLatencies(),
+  };
 }
 
 /** The length keeps a method and a target apart, whatever is in them. */
@@ -47,6 +60,7 @@ export type SessionFigures = {
   topics: Figures[];
   /** `atOnce` of whole methods, and of all calls; see `methodKey`. It does not follow from that of the topics. */
   atOnce: Record<string, number>;
+  costs: Costs;
 };
 
 export function methodKey({ askedBy, method }: Topic): string {
@@ -76,12 +90,14 @@ export function figuresOf(calls: Iterable<CallRecord>): SessionFigures {
   return {
     topics: [...topics.values()].map(({ figures }) => figures),
     atOnce: Object.fromEntries([...peaks].map(([key, { most }]) => [key, most])),
+    costs: noCosts(),
   };
 }
 
-function addCall(figures: Figures, { kind, bytes, outcome, latency }: CallRecord): void {
+function addCall(figures: Figures, { kind, bytes, answerBytes, outcome, latency }: CallRecord): void {
   figures.count += 1;
   figures.bytes += bytes;
+  figures.answerBytes += answerBytes;
   if (kind === 'request') addOutcome(figures, outcome ?? 'unanswered', 1);
   if (latency !== null) addLatency(figures.latencies, latency);
 }
@@ -106,7 +122,7 @@ function addOutcome({ outcomes }: Figures, outcome: CallStatus, count: number): 
 }
 
 export function noSessionFigures(): SessionFigures {
-  return { topics: [], atOnce: {} };
+  return { topics: [], atOnce: {}, costs: noCosts() };
 }
 
 /** Adds the figures of another session to these. */
@@ -121,44 +137,53 @@ export function addSessionFigures(to: SessionFigures, more: SessionFigures): voi
   }
   to.topics = [...topics.values()];
   for (const [key, most] of Object.entries(more.atOnce)) to.atOnce[key] = Math.max(to.atOnce[key] ?? 0, most);
+  addCosts(to.costs, more.costs);
 }
 
 /** Adds the figures of another topic or session, but for `atOnce`. */
 export function addFigures(to: Figures, more: Figures): void {
   to.count += more.count;
   to.bytes += more.bytes;
+  to.answerBytes += more.answerBytes;
   for (const [outcome, count] of more.outcomes) addOutcome(to, outcome, count);
   addLatencies(to.latencies, more.latencies);
 }
 
 /** The text that is kept in the side file. It is short, because thousands may be read at once. */
-export function figuresText({ topics, atOnce: peaks }: SessionFigures): string {
+export function figuresText({ topics, atOnce: peaks, costs }: SessionFigures): string {
   const written = topics.map(
-    ({ kind, askedBy, method, target, count, bytes, atOnce, outcomes, latencies }) => {
+    ({ kind, askedBy, method, target, count, bytes, answerBytes, atOnce, outcomes, latencies }) => {
       const { least, most, classes } = latencies;
       const topic = [kind === 'request' ? 1 : 0, askedBy === 'client' ? 1 : 0, method, target];
       const ended = OUTCOMES.map((outcome) => outcomes.get(outcome) ?? 0);
-      return [...topic, count, bytes, atOnce, least, most, ended, [...classes].flat()];
+      return [...topic, count, bytes, answerBytes, atOnce, least, most, ended, [...classes].flat()];
     },
   );
-  return JSON.stringify([peaks, written]);
+  return JSON.stringify([peaks, written, costsRow(costs)]);
 }
 
 type TopicRow = [
   ...topic: [isRequest: number, isClient: number, method: string, target: string | null],
-  ...figures: [count: number, bytes: number, atOnce: number, least: number, most: number],
+  ...figures: [
+    count: number,
+    bytes: number,
+    answerBytes: number,
+    atOnce: number,
+    least: number,
+    most: number,
+  ],
   ended: number[],
   classes: number[],
 ];
 
 /** What `figuresText` wrote. */
 export function readFigures(text: string): SessionFigures {
-  const [atOnce, topics] = JSON.parse(text) as [Record<string, number>, TopicRow[]];
-  return { topics: topics.map(readTopic), atOnce };
+  const [atOnce, topics, costs] = JSON.parse(text) as [Record<string, number>, TopicRow[], CostsRow];
+  return { topics: topics.map(readTopic), atOnce, costs: readCosts(costs) };
 }
 
 function readTopic([isRequest, isClient, method, target, ...figures]: TopicRow): Figures {
-  const [count, bytes, atOnce, least, most, ended, classes] = figures;
+  const [count, bytes, answerBytes, atOnce, least, most, ended, classes] = figures;
   const counts = new Map<number, number>();
   for (let i = 0; i < classes.length; i += 2) counts.set(classes[i] ?? 0, classes[i + 1] ?? 0);
   const answered = [...counts.values()].reduce((sum, some) => sum + some, 0);
@@ -171,6 +196,7 @@ function readTopic([isRequest, isClient, method, target, ...figures]: TopicRow):
     count,
     outcomes: new Map(outcomes.filter(([, some]) => some > 0)),
     bytes,
+    answerBytes,
     atOnce,
     latencies: { classes: counts, count: answered, least, most },
   };
@@ -258,6 +284,33 @@ export function histogram({ classes, count, least, most }: Latencies): Bar[] {
     if (bar !== undefined) bar.count += some;
   }
   return bars;
+}
+
+/** Classes of a bar: ten bars are a decade, or so. */
+const CLASSES_A_BAR = 23;
+
+/**
+ * The same in steps of equal factors, for a logarithmic axis. Their bounds are whole microseconds between classes, so that
+ * counting the latencies themselves gives the same.
+ */
+export function logHistogram({ classes }: Latencies): Bar[] {
+  if (classes.size === 0) return [];
+  const counts = new Map<number, number>();
+  for (const [number, some] of classes) {
+    const bar = Math.floor(number / CLASSES_A_BAR);
+    counts.set(bar, (counts.get(bar) ?? 0) + some);
+  }
+  const [first, last] = [Math.min(...counts.keys()), Math.max(...counts.keys())];
+  return Array.from({ length: last - first + 1 }, (_, i) => ({
+    from: leastOf((first + i) * CLASSES_A_BAR),
+    to: leastOf((first + i + 1) * CLASSES_A_BAR),
+    count: counts.get(first + i) ?? 0,
+  }));
+}
+
+/** The least whole number of microseconds in a class or above it. */
+function leastOf(number: number): number {
+  return number === 0 ? 0 : Math.ceil(Math.exp((number - 1) * WIDTH));
 }
 
 function stepsAround(least: number, most: number): Bar[] {

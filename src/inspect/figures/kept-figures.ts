@@ -66,9 +66,12 @@ export function* summedFigures(
   attempt(() => writeSum(side, sum, new Map(together.map((id) => [id, sources.get(id) ?? '']))));
 }
 
+/** Of what is kept; counts up whenever that changes. */
+const FORM = 2;
+
 /** What figures are computed from. While this is the same, they are the same. */
 function sourceOf({ frames, indexed }: SessionRow, version: string): string {
-  return `${version} ${frames} ${indexed}`;
+  return `${version} ${FORM} ${frames} ${indexed}`;
 }
 
 function isOver(session: SessionRow): boolean {

@@ -12,10 +12,11 @@ import {
   type Topic,
   topicKey,
 } from './call-figures.ts';
+import { addCosts, type Costs, noCosts } from './costs.ts';
 import type { SomeFigures } from './kept-figures.ts';
 
 /** `tool`: by method, and calls of tools and prompts by their names. */
-const GROUPINGS = ['tool', 'method', 'session'] as const;
+export const GROUPINGS = ['tool', 'method', 'session'] as const;
 
 export type Grouping = (typeof GROUPINGS)[number];
 
@@ -28,6 +29,10 @@ export type Group = {
   took: readonly (number | null)[];
   /** Null where the group is of several sessions. */
   session: SessionRow | null;
+  /** Of a session. */
+  costs: Costs | null;
+  /** Of a tool: the bytes of its definition; null where no list has it. */
+  definitionBytes: number | null;
 };
 
 export type Stats = {
@@ -35,6 +40,9 @@ export type Stats = {
   groups: Group[];
   /** All calls together. */
   calls: Figures;
+  costs: Costs;
+  /** The tools that were called. */
+  called: ReadonlySet<string>;
   sessions: number;
 };
 
@@ -43,10 +51,14 @@ const ALL_CALLS: Topic = { kind: 'request', askedBy: 'client', method: '', targe
 export function putTogether(all: Iterable<SomeFigures>, by: Grouping): Stats {
   const groups = new Map<string, Group>();
   const calls = noFigures(ALL_CALLS);
+  const costs = noCosts();
+  const called = new Set<string>();
   let sessions = 0;
   for (const { session, sessions: some, figures } of all) {
     sessions += some;
+    addCosts(costs, figures.costs);
     for (const one of figures.topics) {
+      if (isCallOfTool(one)) called.add(one.target);
       if (one.kind === 'request') addFigures(calls, one);
       else if (by === 'session') continue;
       const topic = topicOf(one, by);
@@ -55,6 +67,8 @@ export function putTogether(all: Iterable<SomeFigures>, by: Grouping): Stats {
         figures: noFigures(topic),
         took: [],
         session: by === 'session' ? session : null,
+        costs: by === 'session' ? figures.costs : null,
+        definitionBytes: null,
       };
       groups.set(key, group);
       addFigures(group.figures, one);
@@ -64,8 +78,13 @@ export function putTogether(all: Iterable<SomeFigures>, by: Grouping): Stats {
   const list = [...groups.values()].map((group) => ({
     ...group,
     took: percentiles(group.figures.latencies, SHARES),
+    definitionBytes: isCallOfTool(group.figures) ? (costs.tools.get(group.figures.target) ?? null) : null,
   }));
-  return { groups: by === 'session' ? list : list.toSorted(byFrequency), calls, sessions };
+  return { groups: by === 'session' ? list : list.toSorted(byFrequency), calls, costs, called, sessions };
+}
+
+function isCallOfTool(topic: Topic): topic is Topic & { target: string } {
+  return topic.askedBy === 'client' && topic.method === 'tools/call' && topic.target !== null;
 }
 
 function topicOf({ kind, askedBy, method, target }: Figures, by: Grouping): Topic {

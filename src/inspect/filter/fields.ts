@@ -155,6 +155,17 @@ export const FIELDS = {
     sql: (test) =>
       `EXISTS (SELECT 1 FROM label AS l WHERE l.session = s.number AND ${test("l.key || '=' || l.value")})`,
   },
+  run: {
+    type: 'text',
+    joins: SESSION,
+    sql: (test) => `EXISTS (SELECT 1 FROM run AS r WHERE r.session = s.number AND ${test('r.id')})`,
+  },
+  trace: {
+    type: 'text',
+    joins: CALL,
+    sql: (test) =>
+      `EXISTS (SELECT 1 FROM trace AS t WHERE t.session = f.session AND t.seq IN (f.seq, c.seq) AND ${test('t.trace_id')})`,
+  },
   client: {
     type: 'text',
     joins: SESSION,

@@ -32,10 +32,9 @@ const JOINS: readonly [join: Join, sql: string][] = [
 /** The frames of a session for which a filter holds. The selection works on this connection only. */
 export function selectFrames(store: Store, filter: Filter): FrameSelection {
   const { sql, values } = compile(store, filter, (field) => field.sql);
-  const joins = joinsOf(filter);
-  const joined = JOINS.filter(([join]) => joins.has(join)).map(([, text]) => text);
+  const joined = joinSql(joinsOf(filter));
   const among = (frames: string) =>
-    `SELECT f.seq FROM ${frames} AS f ${joined.join(' ')} WHERE f.session = @session AND ${sql}`;
+    `SELECT f.seq FROM ${frames} AS f ${joined} WHERE f.session = @session AND ${sql}`;
   return {
     sql: among('frame'),
     values,
@@ -44,6 +43,13 @@ export function selectFrames(store: Store, filter: Filter): FrameSelection {
       return store.prepare<[object]>(among(UNFINISHED)).get({ ...values, ...row }) !== undefined;
     },
   };
+}
+
+/** What is joined to `frame AS f`: its `message AS m`, the `call AS c` that it belongs to, the `answer AS a` of that. */
+export function joinSql(joins: ReadonlySet<Join>): string {
+  return JOINS.filter(([join]) => joins.has(join))
+    .map(([, text]) => text)
+    .join(' ');
 }
 
 /** A frame that has not ended, as a row of `frame`. It has no messages yet, and no number that one could have. */
@@ -153,13 +159,31 @@ export function* eachSessionWith(store: Store, filter: Filter): Generator<Sessio
 
 /** Those whose frames must be looked at, the newest first. */
 export function* eachCandidate(store: Store, filter: Filter): Generator<SessionRow> {
-  const { sql, values } = selectSessions(store, filter);
-  const numbers = store.prepare<[object], number>(`SELECT s.number FROM session AS s WHERE ${sql}`).pluck();
-  const candidates = new Set(numbers.all(values));
+  const candidates = new Set(candidateNumbers(store, filter));
   for (const session of eachSession(store)) if (candidates.has(session.number)) yield session;
 }
 
-function prepareFrameSearch(store: Store, filter: Filter): (session: SessionRow) => boolean {
+/**
+ * The same for whoever does other work in between: the numbers of those whose frames must be looked at, and whether the filter
+ * holds for one of them.
+ */
+export function prepareSessionTest(
+  store: Store,
+  filter: Filter,
+): { candidates: number[]; holds: (session: { number: number }) => boolean } {
+  const holds = isAboutSessions(filter) ? () => true : prepareFrameSearch(store, filter);
+  return { candidates: candidateNumbers(store, filter), holds };
+}
+
+function candidateNumbers(store: Store, filter: Filter): number[] {
+  const { sql, values } = selectSessions(store, filter);
+  return store
+    .prepare<[object], number>(`SELECT s.number FROM session AS s WHERE ${sql}`)
+    .pluck()
+    .all(values);
+}
+
+function prepareFrameSearch(store: Store, filter: Filter): (session: { number: number }) => boolean {
   const { sql, values } = selectFrames(store, filter);
   const any = store.prepare<[object], number>(`${sql} LIMIT 1`);
   return ({ number }) => any.get({ ...values, session: number }) !== undefined;

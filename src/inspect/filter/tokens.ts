@@ -66,12 +66,22 @@ export function tokensOf(filter: string): Token[] {
   return tokens;
 }
 
+/** Its column counts from 1. */
+class FilterError extends TapedeckError {
+  readonly column: number;
+
+  constructor(message: string, column: number) {
+    super('usage', message);
+    this.column = column;
+  }
+}
+
 /** The error of a filter: what was expected at this column, and what was there. */
 export function filterError(expected: string, column: number, got: string, advice = ''): TapedeckError {
   const shown = escapeText(got.length > 60 ? `${got.slice(0, 60)}…` : got);
-  return new TapedeckError(
-    'usage',
+  return new FilterError(
     `Expected ${expected} at column ${column} of the filter, got ${got === '' ? 'its end' : `\`${shown}\``}.${advice === '' ? '' : ` ${advice}`}`,
+    column,
   );
 }
 

@@ -8,7 +8,10 @@ import { directionOf } from '../../protocol/wire/frame.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
 import type { MessageRow, StoredFrame } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
+import type { Fate } from '../verdict/fate.ts';
+import type { RepeatedCall } from '../verdict/repeats.ts';
 import { dimBlock, INDENT, margin, noteLine, secondsSince, tagOf } from './block.ts';
+import { fateText } from './fate.ts';
 import { type HttpViewOptions, httpExchangeBlock, httpExchangeEnd, isProbablyMcp } from './http.ts';
 import { fitMessage } from './message-line.ts';
 import { type Colors, clip, formatDuration, formatSize } from './text.ts';
@@ -21,6 +24,10 @@ export type ViewOptions = HttpViewOptions & {
   unanswered: ReadonlySet<string>;
   /** What the sender had sent in place of an edited frame, by its `seq`. */
   originalOf: (seq: number) => Buffer | null;
+  /** What became of a request that its asker has no answer to, by its row. */
+  fateOf: (row: MessageRow) => Fate | null;
+  /** The messages of a frame that call again what may still run, by their number; it is called with each frame. */
+  repeatsOf?: (frame: StoredFrame) => ReadonlyMap<number, RepeatedCall>;
 };
 
 /**
@@ -147,9 +154,11 @@ function* foreignBlock(session: SessionRow, frame: StoredFrame, options: ViewOpt
 function* messageBlocks(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
   const messages = messagesOf(frame);
   const json = jsonOf(frame);
+  const repeats = options.repeatsOf?.(frame);
   for (const row of frame.messages) {
     const message = messages[row.n];
-    if (message !== undefined) yield* messageBlock(session, frame, row, { message, json }, options);
+    const repeat = repeats?.get(row.n);
+    if (message !== undefined) yield* messageBlock(session, frame, row, { message, json, repeat }, options);
   }
 }
 
@@ -157,8 +166,8 @@ function* messageBlock(
   session: SessionRow,
   frame: StoredFrame,
   row: MessageRow,
-  { message, json }: { message: Message; json: Buffer },
-  { style, payloadLines, unanswered }: ViewOptions,
+  { message, json, repeat }: { message: Message; json: Buffer; repeat: RepeatedCall | undefined },
+  { style, payloadLines, unanswered, fateOf }: ViewOptions,
 ): Generator<string> {
   const { colors, width } = style;
   const tag = tagOf(frame.http?.exchange);
@@ -169,7 +178,8 @@ function* messageBlock(
   const start = `${margin(style, session, frame.at, arrowOf(frame, colors))}${colors.dim(tag)}`;
   yield `${start}${paint(label)}${status === '' ? '' : `  ${paintStatus(colors, status)}`}`;
 
-  for (const note of notesOf(row)) yield noteLine(note, style);
+  for (const note of [...notesOf(row), ...fateNotes(fateOf(row)), ...repeatNotes(repeat)])
+    yield noteLine(note, style);
   const text = bodyText(message, json, row.n);
   if (text !== '{}') yield* dimBlock(text, style, payloadLines);
 }
@@ -197,6 +207,18 @@ function notesOf(row: MessageRow): string[] {
   return row.kind === 'invalid' || row.problem === null
     ? []
     : row.problem.split(',').map((code) => `this message ${problemText(code)}`);
+}
+
+/** That it was refused stands in its line. */
+function fateNotes(fate: Fate | null): string[] {
+  const text = fate === null || fate.verdict === 'refused' ? '' : fateText(fate);
+  return text === '' ? [] : [text];
+}
+
+function repeatNotes(repeat: RepeatedCall | undefined): string[] {
+  if (repeat === undefined) return [];
+  const { first, gap } = repeat;
+  return [`the call of #${first.seq} again, ${formatDuration(gap / 1000)} later, before its fate was known`];
 }
 
 function painterOf(colors: Colors, row: MessageRow, status: string): (text: string) => string {

@@ -7,11 +7,23 @@ import { readSse } from '../../protocol/wire/sse.ts';
 import type { MessageRow, StoredFrame } from '../../store/read/frames.ts';
 import type { HttpExchangeRow, HttpSummary } from '../../store/read/http.ts';
 import { type SessionRow, stateOf } from '../../store/read/sessions.ts';
+import type { ChangedTools } from '../verdict/earlier.ts';
+import type { Fate } from '../verdict/fate.ts';
+import type { RepeatedCall } from '../verdict/repeats.ts';
+import { fateJson } from './fate.ts';
 
-/** One session of `list --json`. */
-export function sessionLine(session: SessionRow): string {
-  const state = stateOf(session);
+/** One session of `list --json`. `changed`: what its server lists otherwise than in its session before. */
+export function sessionLine(session: SessionRow, changed: ChangedTools | undefined): string {
   return JSON.stringify({
+    ...sessionFacts(session),
+    ...(changed === undefined ? {} : { changedTools: changed }),
+  });
+}
+
+/** The same, as a value. */
+export function sessionFacts(session: SessionRow) {
+  const state = stateOf(session);
+  return {
     session: session.id,
     name: session.name,
     basis: session.basis,
@@ -31,7 +43,8 @@ export function sessionLine(session: SessionRow): string {
     exitCode: session.exitCode,
     signal: session.signal,
     endReason: state === 'open' ? null : state,
-  });
+    run: session.run,
+  };
 }
 
 function peer(name: string | null, version: string | null): { name: string; version: string | null } | null {
@@ -41,15 +54,19 @@ function peer(name: string | null, version: string | null): { name: string; vers
 /** A payload is escaped in slices of this many bytes: the whole line may exceed the longest string there is. */
 const SLICE_BYTES = 8 * 1024 * 1024;
 
-/** What a frame that came by HTTP is shown with. */
-type HttpDetails = {
+/** What a frame is shown with that its own row does not say. */
+type FrameDetails = {
   summaryOf: (exchange: number) => HttpSummary | undefined;
   /** What the sender had sent in place of an edited frame, by its `seq`. */
   originalOf: (seq: number) => Buffer | null;
+  /** What became of a request that its asker has no answer to, by its row. */
+  fateOf?: (row: MessageRow) => Fate | null;
+  /** The messages of a frame that call again what may still run, by their number; it is called with each frame. */
+  repeatsOf?: (frame: StoredFrame) => ReadonlyMap<number, RepeatedCall>;
 };
 
 /** One frame of `show --json`, in pieces that together are one line. */
-export function* frameJson(sessionId: string, frame: StoredFrame, details: HttpDetails): Generator<string> {
+export function* frameJson(sessionId: string, frame: StoredFrame, details: FrameDetails): Generator<string> {
   const head = {
     session: sessionId,
     seq: frame.seq,
@@ -70,10 +87,14 @@ export function* frameJson(sessionId: string, frame: StoredFrame, details: HttpD
     frame.redacted === undefined ? 'false' : `true,"redactedBy":${JSON.stringify(frame.redacted)}`;
   yield `,"redacted":${redacted},"http":${JSON.stringify(httpJson(frame, details))},"sse":`;
   yield* sseJson(frame);
-  yield `${cutJson(frame)},"messages":${JSON.stringify(frame.messages.map(messageJson))}}\n`;
+  const repeats = details.repeatsOf?.(frame);
+  const messages = frame.messages.map((row) =>
+    messageJson(row, details.fateOf?.(row) ?? null, repeats?.get(row.n)),
+  );
+  yield `${cutJson(frame)},"messages":${JSON.stringify(messages)}}\n`;
 }
 
-function httpJson({ http }: StoredFrame, { summaryOf }: HttpDetails) {
+function httpJson({ http }: StoredFrame, { summaryOf }: FrameDetails) {
   if (http === null) return null;
   const none = { method: null, path: null, status: null, closedBy: null, error: null };
   return { exchange: http.exchange, ...(summaryOf(http.exchange) ?? none) };
@@ -158,7 +179,7 @@ function characterBoundary(bytes: Buffer, at: number): number {
   return end;
 }
 
-function messageJson(message: MessageRow) {
+function messageJson(message: MessageRow, fate: Fate | null, repeat: RepeatedCall | undefined) {
   const isReply = message.relation === 'reply';
   return {
     kind: message.kind,
@@ -168,5 +189,7 @@ function messageJson(message: MessageRow) {
     replyTo: isReply ? message.toSeq : null,
     latencyMs: message.latency === null ? null : message.latency / 1000,
     problem: message.problem,
+    ...(fate === null ? {} : { fate: fateJson(fate) }),
+    ...(repeat === undefined ? {} : { repeats: { seq: repeat.first.seq, afterMs: repeat.gap / 1000 } }),
   };
 }

@@ -51,11 +51,24 @@ export function* foundFrame(
 
 /** Two that show the same are one. */
 function snippetsOf(text: string, tests: readonly TextTest[], style: TerminalStyle): string[] {
-  const snippets = tests.flatMap((test) => {
+  return [...new Set(excerptsOf(text, tests, CHARACTERS).map((excerpt) => snippetOf(excerpt, style)))];
+}
+
+/** What passed a test, with up to so many characters of the text before and behind it, and of itself. Nothing is escaped. */
+export type Excerpt = [before: string, found: string, after: string];
+
+/** Of each test that a text passes. */
+export function excerptsOf(text: string, tests: readonly TextTest[], characters: number): Excerpt[] {
+  return tests.flatMap((test) => {
     const found = test.find(text);
-    return found === null ? [] : [snippetOf(text, found, style)];
+    if (found === null) return [];
+    const { start, end } = found;
+    const from = wholeCharacter(text, Math.max(0, start - characters));
+    const until = wholeCharacter(text, Math.min(text.length, end + characters));
+    return [
+      [text.slice(from, start), text.slice(start, Math.min(end, start + characters)), text.slice(end, until)],
+    ];
   });
-  return [...new Set(snippets)];
 }
 
 /** Of the text before what was found, so much of the line at most. */
@@ -64,18 +77,12 @@ const BEFORE = 0.35;
 /** No line needs more characters than this, whatever they turn into. */
 const CHARACTERS = 400;
 
-function snippetOf(
-  text: string,
-  { start, end }: { start: number; end: number },
-  style: TerminalStyle,
-): string {
+function snippetOf([textBefore, textFound, textAfter]: Excerpt, style: TerminalStyle): string {
   const columns = style.width - INDENT;
-  const from = wholeCharacter(text, Math.max(0, start - CHARACTERS));
-  const until = wholeCharacter(text, Math.min(text.length, end + CHARACTERS));
-  const found = clip(escapeText(text.slice(start, Math.min(end, start + CHARACTERS))), columns);
+  const found = clip(escapeText(textFound), columns);
   const room = columns - widthOf(found);
-  const before = clipStart(escapeText(text.slice(from, start)), Math.floor(room * BEFORE));
-  const after = clip(escapeText(text.slice(end, until)), room - widthOf(before));
+  const before = clipStart(escapeText(textBefore), Math.floor(room * BEFORE));
+  const after = clip(escapeText(textAfter), room - widthOf(before));
   return `${style.colors.dim(before)}${style.colors.yellow(style.colors.bold(found))}${style.colors.dim(after)}`;
 }
 

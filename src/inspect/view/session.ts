@@ -2,6 +2,8 @@
 
 import { escapeText } from '../../protocol/text.ts';
 import { type SessionRow, stateOf } from '../../store/read/sessions.ts';
+import { changeText } from '../verdict/definitions.ts';
+import type { ChangedTools } from '../verdict/earlier.ts';
 import { type Column, tableLines } from './table.ts';
 import { clip, formatCount, formatDuration, formatSize, formatTime, type TerminalStyle } from './text.ts';
 
@@ -52,6 +54,32 @@ function figureOf(session: SessionRow, figure: number): string {
 /** The table's lines, without line ends. Cells are escaped; no line is wider than `style.width`, if that can be. */
 export function sessionTable(sessions: readonly SessionRow[], style: TerminalStyle): Generator<string> {
   return tableLines(COLUMNS, sessions, style);
+}
+
+/** Tools that are named of one server; the rest is counted. */
+const MAX_CHANGES = 5;
+
+/** Below the table: what servers list otherwise than in their session before. `advice`: where to see more, by session. */
+export function* changedToolsLines(
+  sessions: readonly SessionRow[],
+  changed: ReadonlyMap<string, ChangedTools>,
+  { colors, width }: TerminalStyle,
+  advice: (id: string) => string,
+): Generator<string> {
+  let isFirst = true;
+  for (const { id, name, target } of sessions) {
+    const { since, changes } = changed.get(id) ?? { since: '', changes: [] };
+    if (changes.length === 0) continue;
+    const isLoosened = changes.some(({ loosened }) => loosened.length > 0);
+    const paint = isLoosened ? colors.red : colors.yellow;
+    if (isFirst) yield '';
+    isFirst = false;
+    const what = `${escapeText(name ?? target)}: ${formatCount(changes.length, 'tool')} not as in session ${since}`;
+    yield paint(clip(`! ${what} (${advice(id)})`, width));
+    for (const change of changes.slice(0, MAX_CHANGES))
+      yield clip(`  ${escapeText(`${change.tool}: ${changeText(change)}`)}`, width);
+    if (changes.length > MAX_CHANGES) yield colors.dim(`  … and ${changes.length - MAX_CHANGES} more`);
+  }
 }
 
 function durationOf(session: SessionRow): string {
@@ -107,9 +135,17 @@ function endOf(session: SessionRow): string {
 function summaryOf(session: SessionRow): string {
   const parts = [formatCount(session.exchanges, 'exchange'), formatCount(session.errors, 'error')];
   if (session.unanswered > 0) parts.push(`${session.unanswered} unanswered`);
-  if (session.truncated > 0) parts.push(`${formatCount(session.truncated, 'frame')} cut`);
-  parts.push(session.dropped > 0 ? `${formatCount(session.dropped, 'frame')} LOST` : 'nothing lost');
+  parts.push(...lossesOf(session));
+  if (session.dropped === 0) parts.push('nothing lost');
   return parts.join(', ');
+}
+
+/** What is missing of a session, in words; empty where nothing is. */
+export function lossesOf({ truncated, dropped }: SessionRow): string[] {
+  const losses: string[] = [];
+  if (truncated > 0) losses.push(`${formatCount(truncated, 'frame')} cut`);
+  if (dropped > 0) losses.push(`${formatCount(dropped, 'frame')} LOST`);
+  return losses;
 }
 
 /** What `show` says of a session as a whole. */
@@ -197,7 +233,8 @@ const SESSION_HEADER_HTTP_ENDS: Record<string, string> = {
   'server-closed': 'the server closed the stream',
 };
 
-function endText(session: SessionRow): string {
+/** How a session ended, and how long it had lasted by then. */
+export function endText(session: SessionRow): string {
   const { endReason, endedAt, startedAt, transport } = session;
   const lasted = endedAt === null ? '' : `, after ${formatDuration((endedAt - startedAt) / 1000)}`;
   if (transport !== 'stdio') return `${SESSION_HEADER_HTTP_ENDS[endReason ?? ''] ?? endOf(session)}${lasted}`;

@@ -1,9 +1,14 @@
 /** `stats` for people, as a table with a histogram below, and for programs. */
+
+import { escapeText } from '../../protocol/text.ts';
 import { type Bar, type CallStatus, type Figures, histogram } from '../figures/call-figures.ts';
+import { type Costs, definitionBytes } from '../figures/costs.ts';
 import { type Group, SHARES, type Stats } from '../figures/stats.ts';
+import type { CallVerdict } from '../verdict/fate.ts';
 import { type Column, tableLines } from './table.ts';
 import {
   type Colors,
+  clip,
   formatCount,
   formatDuration,
   formatNumber,
@@ -88,6 +93,14 @@ const FIGURES: readonly Column<Group>[] = [
   latency('MAX', 1, 4),
   { ...ofCalls('AT ONCE', ({ atOnce }) => String(atOnce)), expendable: 5 },
   { ...number('SIZE', ({ bytes }) => formatSize(bytes)), expendable: 6 },
+  { ...ofCalls('ANSWERS', ({ answerBytes }) => formatSize(answerBytes)), expendable: 8 },
+  {
+    title: 'DEFINED',
+    isNumber: true,
+    cell: ({ definitionBytes }) => (definitionBytes === null ? '' : formatSize(definitionBytes)),
+    isFor: ({ definitionBytes }) => definitionBytes !== null,
+    expendable: 7,
+  },
 ];
 
 const COLUMNS: readonly Column<Group>[] = [...NAMES, ...FIGURES];
@@ -100,12 +113,13 @@ function timeText(microseconds: number | null): string {
   return microseconds === null ? '' : formatDuration(microseconds / 1000);
 }
 
-/** `isPlain`: bars of ordinary characters. */
+/** `isPlain`: bars of ordinary characters. `isWhole`: of all calls of their sessions, so that it has costs too. */
 export function* statsLines(
-  { groups, calls, sessions }: Stats,
+  stats: Stats,
   style: TerminalStyle,
-  isPlain: boolean,
+  { isPlain, isWhole }: { isPlain: boolean; isWhole: boolean },
 ): Generator<string> {
+  const { groups, calls, sessions } = stats;
   const parts = [
     formatCount(sessions, 'session'),
     formatCount(calls.count, 'call'),
@@ -113,6 +127,7 @@ export function* statsLines(
     `${formatNumber(outcome(calls, 'unanswered'))} unanswered`,
   ];
   yield style.colors.bold(parts.join(', '));
+  if (isWhole) for (const line of costLines(stats)) yield clip(line, style.width);
   if (groups.length === 0) return;
   yield '';
   yield* tableLines(COLUMNS, groups, style);
@@ -120,6 +135,45 @@ export function* statsLines(
   yield '';
   yield style.colors.dim(`latency of ${formatCount(calls.latencies.count, 'answered call')}`);
   yield* barLines(histogram(calls.latencies), style, isPlain);
+}
+
+const LOST: Record<CallVerdict, string> = {
+  'never-came': 'never sent',
+  'not-forwarded': 'never reached the server',
+  'server-gone': 'came when the server had gone',
+  'no-answer': 'never answered',
+  'client-left': 'left by the client',
+  cancelled: 'cancelled',
+  refused: 'refused',
+  mismatched: 'answered with the id as another type',
+  dropped: 'dropped by the client',
+  crossed: 'cancelled as the answer came',
+  open: 'open',
+  unknown: 'of unknown fate',
+};
+
+const LARGEST_UNCALLED = 3;
+
+function* costLines({ costs, called }: Stats): Generator<string> {
+  const { times, lists, tools, lost } = costs;
+  const { server, person, client } = times;
+  if (lost.size > 0)
+    yield `lost: ${[...lost].map(([verdict, count]) => `${count} ${LOST[verdict]}`).join(', ')}`;
+  if (server + person + client > 0) {
+    const asked = person > 0 ? [`person ${timeText(person)}`] : [];
+    yield `time: ${[`server ${timeText(server)}`, ...asked, `client ${timeText(client)}`].join(', ')}`;
+  }
+  if (tools.size === 0) return;
+  const bytes = definitionBytes(tools.values());
+  yield `tools: ${tools.size} defined, ${formatSize(bytes)}, ${formatCount(lists, 'answer')} to tools/list`;
+  const uncalled = [...tools].filter(([name]) => !called.has(name)).sort(([, a], [, b]) => b - a);
+  if (uncalled.length === 0) return;
+  const largest = uncalled
+    .slice(0, LARGEST_UNCALLED)
+    .map(([name, size]) => `${escapeText(name)} ${formatSize(size)}`);
+  const all = formatSize(definitionBytes(uncalled.map(([, size]) => size)));
+  const more = uncalled.length > largest.length ? ', …' : '';
+  yield `never called: ${formatCount(uncalled.length, 'tool')}, ${all}: ${largest.join(', ')}${more}`;
 }
 
 /** Columns before a bar, and behind it. */
@@ -161,12 +215,12 @@ function stepText(microseconds: number): string {
 }
 
 /** One group of `stats --json`. */
-export function groupLine({ figures, took, session }: Group): string {
-  const { kind, askedBy, method, target, count, bytes, atOnce, latencies } = figures;
+export function groupJson({ figures, took, session, costs, definitionBytes: defined }: Group) {
+  const { kind, askedBy, method, target, count, bytes, answerBytes, atOnce, latencies } = figures;
   const what =
     session === null ? { kind, askedBy, method, target } : { session: session.id, name: session.name };
-  if (kind === 'notification') return JSON.stringify({ ...what, count, bytes });
-  return JSON.stringify({
+  if (kind === 'notification') return { ...what, count, bytes };
+  return {
     ...what,
     count,
     ok: outcome(figures, 'ok'),
@@ -177,6 +231,9 @@ export function groupLine({ figures, took, session }: Group): string {
     unanswered: outcome(figures, 'unanswered'),
     atOnce,
     bytes,
+    answerBytes,
+    ...(defined === null ? {} : { definitionBytes: defined }),
+    ...(costs === null ? {} : costsJson(costs)),
     minMs: milliseconds(latencies.count === 0 ? null : latencies.least),
     p50Ms: milliseconds(took[0]),
     p95Ms: milliseconds(took[1]),
@@ -187,7 +244,27 @@ export function groupLine({ figures, took, session }: Group): string {
       toMs: to / 1000,
       count,
     })),
-  });
+  };
+}
+
+/** What a session, or all of them together, cost. */
+function costsJson({ times, lists, listBytes, tools, lost }: Costs) {
+  return {
+    serverMs: times.server / 1000,
+    personMs: times.person / 1000,
+    clientMs: times.client / 1000,
+    toolLists: lists,
+    toolListBytes: listBytes,
+    definitionBytes: definitionBytes(tools.values()),
+    lost: Object.fromEntries(lost),
+  };
+}
+
+/** Behind the groups of `stats --json`: everything together. */
+export function totalJson({ calls, costs, sessions }: Stats) {
+  const { tools } = costs;
+  const definitions = [...tools].map(([tool, bytes]) => ({ tool, bytes }));
+  return { kind: 'total', sessions, count: calls.count, ...costsJson(costs), tools: definitions };
 }
 
 /** To the microsecond. */

@@ -18,7 +18,8 @@ export type Happening =
   | { type: 'end'; httpExchange: HttpExchangeRow };
 
 /**
- * In constant memory, however long the session is. Of a selection of frames, with the HTTP exchanges that they came on.
+ * In constant memory, however long the session is, and without a statement open between two of them. Of a selection of frames,
+ * with the HTTP exchanges that they came on.
  */
 export function* eachHappening(
   store: Store,
@@ -38,18 +39,14 @@ export function* eachHappening(
     }
   }
 
-  try {
-    for (const frame of eachFrame(store, session, only)) {
-      // What was still under way comes last, whenever it began.
-      yield* momentsBefore(
-        ({ at, isEnd }) => frame.isUnfinished || at < frame.at || (at === frame.at && !isEnd),
-      );
-      yield { type: 'frame', frame };
-    }
-    yield* momentsBefore(() => true);
-  } finally {
-    moments.return?.();
+  for (const frame of eachFrame(store, session, only)) {
+    // What was still under way comes last, whenever it began.
+    yield* momentsBefore(
+      ({ at, isEnd }) => frame.isUnfinished || at < frame.at || (at === frame.at && !isEnd),
+    );
+    yield { type: 'frame', frame };
   }
+  yield* momentsBefore(() => true);
 }
 
 /** Which HTTP exchanges have a frame of the selection. */

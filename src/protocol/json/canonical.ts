@@ -13,7 +13,8 @@
  */
 
 import { isUtf8 } from 'node:buffer';
-import { type Span, skipKey, skipScalar, skipSpace, skipValue, stringText } from './read.ts';
+import { copyBytes } from './edit.ts';
+import { nameText, type Span, skipScalar, skipSpace, skipValue } from './read.ts';
 
 /** Far beyond any call. In the worst case every level costs one more copy of what is inside. */
 export const MAX_DEPTH = 200;
@@ -57,6 +58,9 @@ type Member = { name: string; start: number; end: number };
 
 /** An object or array that is being written. Its first byte, a comma so far, becomes its bracket at the end. */
 type Open = {
+  /** What it stands in. */
+  outer: Open | null;
+  depth: number;
   filter: MemberFilter;
   start: number;
   /** Of an object, in the order of the source; undefined for an array. */
@@ -64,7 +68,7 @@ type Open = {
   isSorted: boolean;
   count: number;
   /** Of an array in any order: where its elements begin, each with the comma before it. */
-  elements: number[];
+  elements: number[] | undefined;
 };
 
 export function canonicalText(
@@ -77,100 +81,106 @@ export function canonicalText(
   return problem ?? out.bytes.subarray(0, out.length);
 }
 
+/** Where the writing has come to: the value that begins at `at`, with its own filter, and what it stands in. */
+type Progress = { at: number; filter: MemberFilter; inner: Open | null };
+
 function writeValue(
   out: Output,
   bytes: Buffer,
   start: number,
   filter: MemberFilter,
 ): CanonicalProblem | undefined {
-  const open: Open[] = [];
-  let i = start;
-  let valueFilter = filter;
+  const value: Progress = { at: start, filter, inner: null };
   for (;;) {
-    // A value begins at `i`.
-    if (valueFilter.takes === 'any value') {
+    if (value.filter.takes === 'any value') {
       writeText(out, ANY_VALUE);
-      i = skipValue(bytes, i);
-      if (i < 0) return 'not-json';
-    } else if (isOpening(bytes[i])) {
-      if (open.length === MAX_DEPTH) return 'too-deep';
-      open.push(opened(out, bytes[i] === OPEN_OBJECT, valueFilter));
-      i += 1;
+      value.at = skipValue(bytes, value.at);
+      if (value.at < 0) return 'not-json';
+    } else if (isOpening(bytes[value.at])) {
+      const { inner } = value;
+      if (inner?.depth === MAX_DEPTH) return 'too-deep';
+      value.inner = opened(out, bytes[value.at] === OPEN_OBJECT, value.filter, inner);
+      value.at += 1;
     } else {
-      const end = writeScalar(out, bytes, i);
+      const end = writeScalar(out, bytes, value.at);
       if (typeof end === 'string') return end;
-      i = end;
+      value.at = end;
     }
-    // A value or an opening bracket ends at `i`: go on to the next value that is kept.
-    const next = nextValue(out, bytes, i, open);
-    if (typeof next === 'string') return next;
-    if (next === undefined) return undefined;
-    i = next.at;
-    valueFilter = next.filter;
+    const problem = goOn(out, bytes, value);
+    if (problem !== undefined || value.inner === null) return problem;
   }
 }
 
-function opened(out: Output, isObject: boolean, filter: MemberFilter): Open {
+function opened(out: Output, isObject: boolean, filter: MemberFilter, outer: Open | null): Open {
   return {
+    outer,
+    depth: (outer?.depth ?? 0) + 1,
     filter,
     start: out.length,
     members: isObject ? [] : undefined,
     isSorted: true,
     count: 0,
-    elements: [],
+    elements: filter.takes === 'any order' ? [] : undefined,
   };
 }
 
-/** Closes what closes at `from`, skips what is left out, writes names; undefined where the whole value has ended. */
-function nextValue(
-  out: Output,
-  bytes: Buffer,
-  from: number,
-  open: Open[],
-): { at: number; filter: MemberFilter } | CanonicalProblem | undefined {
-  let i = from;
-  for (;;) {
-    const inner = open.at(-1);
-    if (inner === undefined) return undefined;
-    i = skipSpace(bytes, i);
-    if (isClosing(bytes[i], inner)) {
+/**
+ * From the end of a value or of an opening bracket to the next value that is kept: closes what closes, skips what is left out,
+ * writes names. Nothing is open any more where the whole value has ended.
+ */
+function goOn(out: Output, bytes: Buffer, value: Progress): CanonicalProblem | undefined {
+  while (value.inner !== null) {
+    const { inner } = value;
+    value.at = skipSpace(bytes, value.at);
+    if (isClosing(bytes[value.at], inner)) {
       close(out, inner);
-      open.pop();
-      endMember(out, open.at(-1), inner);
-      i += 1;
+      endMember(out, inner);
+      value.inner = inner.outer;
+      value.at += 1;
       continue;
     }
     if (inner.count > 0) {
-      if (bytes[i] !== COMMA) return 'not-json';
-      i = skipSpace(bytes, i + 1);
+      if (bytes[value.at] !== COMMA) return 'not-json';
+      value.at = skipSpace(bytes, value.at + 1);
     }
-    const member = beginMember(out, bytes, i, inner);
-    if (typeof member === 'string') return member;
-    if (member.filter !== null) return { at: member.at, filter: member.filter };
-    i = skipValue(bytes, member.at);
-    if (i < 0) return 'not-json';
+    inner.count += 1;
+    const filter =
+      inner.members === undefined
+        ? beginElement(out, inner)
+        : beginMember(out, bytes, value, inner, inner.members);
+    if (typeof filter === 'string') return filter;
+    if (filter !== null) {
+      value.filter = filter;
+      return undefined;
+    }
+    value.at = skipValue(bytes, value.at);
+    if (value.at < 0) return 'not-json';
   }
+  return undefined;
 }
 
-/** Writes what stands before a member's or element's value, unless it is left out (`filter` is null). */
+/** Writes what stands before an element. Returns its filter; null where it is left out. */
+function beginElement(out: Output, inner: Open): MemberFilter | null {
+  const filter = inner.filter.enter(inner.count - 1);
+  inner.elements?.push(out.length);
+  writeText(out, filter === null ? ',null' : ',');
+  return filter;
+}
+
+/** The same for the member whose name stands at `value`, which is moved to its value. */
 function beginMember(
   out: Output,
   bytes: Buffer,
-  at: number,
+  value: Progress,
   inner: Open,
-): { at: number; filter: MemberFilter | null } | CanonicalProblem {
-  const { members } = inner;
-  inner.count += 1;
-  if (members === undefined) {
-    const filter = inner.filter.enter(inner.count - 1);
-    if (inner.filter.takes === 'any order') inner.elements.push(out.length);
-    writeText(out, filter === null ? ',null' : ',');
-    return { at, filter };
-  }
-  const value = skipKey(bytes, at);
-  if (value < 0) return 'not-json';
-  const end = skipScalar(bytes, at);
-  const name = stringText(bytes, { start: at, end, type: 'string' });
+  members: Member[],
+): MemberFilter | CanonicalProblem | null {
+  const { at } = value;
+  const end = bytes[at] === QUOTE ? skipScalar(bytes, at) : -1;
+  const colon = end < 0 ? end : skipSpace(bytes, end);
+  if (bytes[colon] !== COLON) return 'not-json';
+  value.at = skipSpace(bytes, colon + 1);
+  const name = nameText(bytes, at, end);
   if (name.includes('\ufffd') && !isUtf8(bytes.subarray(at, end))) return 'name-not-utf8';
   const filter = inner.filter.enter(name);
   if (filter !== null) {
@@ -184,12 +194,12 @@ function beginMember(
     writeString(out, bytes, at, end);
     writeByte(out, COLON);
   }
-  return { at: value, filter };
+  return filter;
 }
 
 /** Takes the member back whose value `closed` is, where the filter says so and nothing is left of it. */
-function endMember(out: Output, outer: Open | undefined, closed: Open): void {
-  const member = outer?.members?.at(-1);
+function endMember(out: Output, closed: Open): void {
+  const member = closed.outer?.members?.at(-1);
   const isEmpty = out.length === closed.start + 2;
   if (member !== undefined && isEmpty && closed.filter.dropsEmpty) out.length = member.start;
 }
@@ -198,20 +208,43 @@ function close(out: Output, inner: Open): void {
   const last = inner.members?.at(-1);
   if (last !== undefined) last.end = out.length;
   if (inner.members !== undefined && !inner.isSorted) sortMembers(out, inner.start, inner.members);
-  if (inner.elements.length > 1) sortElements(out, inner.elements);
+  if (inner.elements !== undefined && inner.elements.length > 1) sortElements(out, inner.elements);
   const bracket = inner.members === undefined ? OPEN_ARRAY : OPEN_OBJECT;
   if (out.length === inner.start) writeByte(out, bracket);
   else out.bytes[inner.start] = bracket;
   writeByte(out, bracket + 2);
 }
 
+/** Writes them in order behind themselves, and moves that to their place. */
 function sortMembers(out: Output, start: number, members: Member[]): void {
-  const written = Buffer.from(out.bytes.subarray(start, out.length));
-  members.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
-  out.length = start;
-  for (const [k, member] of members.entries()) {
-    if (members[k + 1]?.name === member.name) continue;
-    out.length += written.copy(out.bytes, out.length, member.start - start, member.end - start);
+  const end = out.length;
+  reserve(out, end - start);
+  putInOrder(members);
+  for (let k = 0; k < members.length; k += 1) {
+    const { name, start: from, end: to } = members[k] as Member;
+    if (members[k + 1]?.name === name) continue;
+    copyBytes(out.bytes, out.length, out.bytes, from, to);
+    out.length += to - from;
+  }
+  copyBytes(out.bytes, start, out.bytes, end, out.length);
+  out.length -= end - start;
+}
+
+const FEW_MEMBERS = 16;
+
+/** By their names; those of one name stay in the order of the source. */
+function putInOrder(members: Member[]): void {
+  if (members.length > FEW_MEMBERS) {
+    members.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+    return;
+  }
+  // Before it looks at a few, `sort` has taken more memory than all else here.
+  for (let k = 1; k < members.length; k += 1) {
+    const member = members[k] as Member;
+    let i = k;
+    for (; i > 0 && member.name < (members[i - 1] as Member).name; i -= 1)
+      members[i] = members[i - 1] as Member;
+    members[i] = member;
   }
 }
 
@@ -324,12 +357,18 @@ function writeString(out: Output, bytes: Buffer, start: number, end: number): vo
   while (i < end - 1) {
     if (bytes[i] !== BACKSLASH) i += 1;
     else {
-      out.length += bytes.copy(out.bytes, out.length, from, i);
+      write(out, bytes, from, i);
       i = writeEscape(out, bytes, i);
       from = i;
     }
   }
-  out.length += bytes.copy(out.bytes, out.length, from, end);
+  write(out, bytes, from, end);
+}
+
+/** There is room for it. */
+function write(out: Output, bytes: Buffer, start: number, end: number): void {
+  copyBytes(out.bytes, out.length, bytes, start, end);
+  out.length += end - start;
 }
 
 /** Resolves the escape at `at`. Returns the position after it. What it writes is never longer than the escape. */

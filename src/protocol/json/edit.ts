@@ -29,9 +29,15 @@ export function substituteOne(json: Buffer, path: readonly string[], text: strin
   const length = Buffer.byteLength(text);
   const bytes = Buffer.allocUnsafe(json.length - (span.end - span.start) + length);
   copyBytes(bytes, 0, json, 0, span.start);
-  bytes.write(text, span.start);
+  writeText(bytes, span.start, text, length);
   copyBytes(bytes, span.start + length, json, span.end, json.length);
   return bytes;
+}
+
+/** Ids are a few digits: to write these takes less than a call out of JavaScript. */
+function writeText(bytes: Buffer, at: number, text: string, length: number): void {
+  if (length > text.length || length > FEW) bytes.write(text, at);
+  else for (let i = 0; i < length; i += 1) bytes[at + i] = text.charCodeAt(i);
 }
 
 const FEW = 128;

@@ -252,24 +252,38 @@ export function eachElement(bytes: Buffer, from: number, visit: (value: Span) =>
 function keyText(bytes: Buffer, keyStart: number, before: number): string {
   let end = before;
   while (bytes[end - 1] !== QUOTE) end -= 1;
-  for (const common of COMMON_KEYS[end - keyStart - 2] ?? NO_KEYS) {
-    if (isText(bytes, keyStart + 1, common)) return common;
-  }
-  return stringText(bytes, { start: keyStart, end, type: 'string' });
+  return nameText(bytes, keyStart, end);
 }
 
-/** By their length: those of nearly every message, for which no string need be made. */
-const NO_KEYS: readonly string[] = [];
+const MAX_KNOWN_NAME = 32;
 
-const COMMON_KEYS = ['id', 'name', '_meta', 'method', 'params', 'result', 'jsonrpc', 'arguments'].reduce<
-  string[][]
->(
-  (byLength, key) => {
-    byLength[key.length] = [...(byLength[key.length] ?? []), key];
-    return byLength;
-  },
-  Array.from({ length: 10 }, () => []),
-);
+const KNOWN_NAMES = 1024;
+
+/** Names that were read lately, each in the slot that its bytes say. */
+const knownNames: string[] = Array.from({ length: KNOWN_NAMES }, () => '');
+
+/**
+ * The decoded text of the string whose quotes stand at `start` and before `end`. For names, of which the same few come again and
+ * again: no string need be made for those.
+ */
+export function nameText(bytes: Buffer, start: number, end: number): string {
+  const length = end - start - 2;
+  if (length > MAX_KNOWN_NAME) return stringText(bytes, { start, end, type: 'string' });
+  let slot = length;
+  for (let i = start + 1; i < end - 1; i += 1) slot = (Math.imul(slot, 31) + (bytes[i] as number)) | 0;
+  slot = (slot ^ (slot >>> 15)) & (KNOWN_NAMES - 1);
+  const known = knownNames[slot] as string;
+  if (known.length === length && isText(bytes, start + 1, known)) return known;
+  const text = stringText(bytes, { start, end, type: 'string' });
+  // Of plain ASCII without escapes: what is compared is bytes.
+  if (text.length === length && isText(bytes, start + 1, text)) knownNames[slot] = asKey(text);
+  return text;
+}
+
+/** The same text as the key of an object: V8 holds each of those once, and compares them by their address. */
+function asKey(text: string): string {
+  return Object.keys({ [text]: 0 })[0] ?? text;
+}
 
 function isText(bytes: Uint8Array, at: number, text: string): boolean {
   for (let k = 0; k < text.length; k += 1) if (bytes[at + k] !== text.charCodeAt(k)) return false;

@@ -1,7 +1,7 @@
 /**
  * What correlation needs from inside `params` and `result`, and nothing more: everything else is still in the frame.
  */
-import { eachMember, membersOf, type Span, sourceText, stringText } from '../json/read.ts';
+import { eachMember, membersOf, nameText, type Span, sourceText, stringText } from '../json/read.ts';
 import { targetParam } from './methods.ts';
 
 /** Name and version of a client or server, as it calls itself. */
@@ -37,6 +37,8 @@ export type Details = {
   isToolError: boolean;
   /** True where a request carries the 2026-07-28 era's `_meta` protocol version. */
   isModern: boolean;
+  /** `_meta.traceparent` as it was written (specification 2026-07-28, SEP-414). */
+  traceparent: string | null;
 };
 
 export const NO_DETAILS: Details = {
@@ -52,6 +54,7 @@ export const NO_DETAILS: Details = {
   resultType: null,
   isToolError: false,
   isModern: false,
+  traceparent: null,
 };
 
 const META_PREFIX = 'io.modelcontextprotocol/';
@@ -98,6 +101,7 @@ function readRequestMeta(bytes: Buffer, meta: Span, details: Details): void {
   if (meta.type !== 'object') return;
   eachMember(bytes, meta.start, (key, value) => {
     if (key === 'progressToken') details.progressToken = keyOf(bytes, value);
+    else if (key === 'traceparent') details.traceparent = textOf(bytes, value);
     else if (key.startsWith(META_PREFIX))
       readReservedMeta(bytes, key.slice(META_PREFIX.length), value, details);
   });
@@ -183,7 +187,7 @@ function keyOf(bytes: Buffer, value: Span): string | null {
 }
 
 function textOf(bytes: Buffer, value: Span): string | null {
-  return value.type === 'string' ? stringText(bytes, value) : null;
+  return value.type === 'string' ? nameText(bytes, value.start, value.end) : null;
 }
 
 function memberText(bytes: Buffer, object: Span, key: string): string | null {

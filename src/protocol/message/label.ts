@@ -10,8 +10,20 @@ import { messageSpan } from './payload.ts';
 /** The label of a larger body leaves its content out: it is not worth building the value. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
+/** What a label takes of a message. The rest is in its payload. */
+export type Labelled =
+  | {
+      kind: 'request' | 'notification';
+      method: string;
+      canonical: string;
+      details: Pick<Message['details'], 'target' | 'protocolVersion' | 'peer'>;
+    }
+  | { kind: 'result' }
+  | { kind: 'error'; code: number | null }
+  | Pick<Extract<Message, { kind: 'invalid' }>, 'kind' | 'reason' | 'method'>;
+
 /** `payload` is the frame's and `n` the message's number inside it. `asked` is the method that an answer answers. */
-export function messageLabel(message: Message, payload: Buffer, n: number, asked: string | null): string {
+export function messageLabel(message: Labelled, payload: Buffer, n: number, asked: string | null): string {
   switch (message.kind) {
     case 'request':
     case 'notification':
@@ -26,6 +38,16 @@ export function messageLabel(message: Message, payload: Buffer, n: number, asked
         message.method === null ? '' : `(${message.method})`,
       );
   }
+}
+
+/** What a message says besides its method and target, where these stand beside it: of a call its arguments, as written. */
+export function messageGist(message: Labelled, payload: Buffer, n: number, asked: string | null): string {
+  if (message.kind !== 'request' && message.kind !== 'notification')
+    return messageLabel(message, payload, n, asked);
+  const text = callText(message, payload, n);
+  if (text !== (message.details.target ?? '')) return text;
+  const params = paramsOf(payload, n);
+  return writtenText(payload, params.get('arguments') ?? params.get('argument'));
 }
 
 /** The source text of the part of a message that carries its meaning: params, result or error, else all of it. */
@@ -44,9 +66,9 @@ function methodWords(method: string, canonical: string): string {
   return method === canonical ? method : `${canonical} (written ${method})`;
 }
 
-function callText(message: Message, payload: Buffer, n: number): string {
-  const { details } = message;
-  const canonical = 'canonical' in message ? message.canonical : null;
+type Call = Extract<Labelled, { kind: 'request' | 'notification' }>;
+
+function callText({ canonical, details }: Call, payload: Buffer, n: number): string {
   switch (canonical) {
     case 'initialize':
       return joinWords(details.protocolVersion ?? '', peerText(details.peer));

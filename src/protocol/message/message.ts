@@ -6,15 +6,7 @@
  */
 
 import { isUtf8 } from 'node:buffer';
-import {
-  eachElement,
-  eachMember,
-  type Span,
-  skipSpace,
-  skipValue,
-  stringText,
-  typeAt,
-} from '../json/read.ts';
+import { eachElement, eachMember, nameText, type Span, skipSpace, skipValue, typeAt } from '../json/read.ts';
 import { byteOrderMarkLength } from '../text.ts';
 import {
   type Details,
@@ -125,7 +117,7 @@ function withRemark(remarks: readonly Remark[], remark: Remark): readonly Remark
 
 function classify(payload: Buffer, start: number, envelope: Envelope, remarks: readonly Remark[]): Message {
   const { id: idSpan, method: methodSpan, params, result, error } = envelope;
-  const method = methodSpan?.type === 'string' ? stringText(payload, methodSpan) : null;
+  const method = methodSpan?.type === 'string' ? nameText(payload, methodSpan.start, methodSpan.end) : null;
   const canonical = method === null ? null : canonicalMethod(method);
   const id = idSpan === undefined ? undefined : readId(payload, idSpan);
   const details = canonical === null ? NO_DETAILS : readParams(payload, canonical, params);
@@ -160,7 +152,8 @@ function whyInvalid(
 ): InvalidReason | undefined {
   const { jsonrpc, method, params, result, error } = envelope;
   if (jsonrpc === undefined) return 'no-jsonrpc';
-  if (jsonrpc.type !== 'string' || stringText(payload, jsonrpc) !== '2.0') return 'wrong-jsonrpc';
+  if (jsonrpc.type !== 'string' || nameText(payload, jsonrpc.start, jsonrpc.end) !== '2.0')
+    return 'wrong-jsonrpc';
   if (method !== undefined && (result !== undefined || error !== undefined)) return 'method-and-answer';
   if (result !== undefined && error !== undefined) return 'result-and-error';
   if (method === undefined && result === undefined && error === undefined) return 'neither';

@@ -296,13 +296,16 @@ function roleCalls(
     },
     repeat,
   );
-  const inScript = <T extends Pick<CallCursor, 'next'>>(cursor: T): T => ({
-    ...cursor,
-    next(key) {
-      const found = cursor.next(key);
-      return found.kind === 'hit' ? { ...found, call: callOf(found.call) } : found;
-    },
-  });
+  const inScript = <T extends Pick<CallCursor, 'next'>>(cursor: T): T =>
+    own === null
+      ? cursor
+      : {
+          ...cursor,
+          next(key) {
+            const found = cursor.next(key);
+            return found.kind === 'hit' ? { ...found, call: callOf(found.call) } : found;
+          },
+        };
   return {
     size,
     connect: () => inScript(matcher.connect()),

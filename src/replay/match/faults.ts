@@ -47,7 +47,7 @@ export function readRefusals(recording: Recording, keys: Pick<RecordingKeys, 'di
     const request = asked && recording.read(asked);
     if (asked === null || answer === null || request?.kind !== 'request') return;
     const hasFault = faultOf(code, recording.session.era, request, asked, answer);
-    const digest = hasFault && keys.digestOf(call)?.toString('latin1');
+    const digest = hasFault && keys.digestOf(call);
     if (hasFault === null || digest == null) return;
     refused.add(call);
     byKey.set(digest, [...(byKey.get(digest) ?? []), { call, hasFault }]);
@@ -72,7 +72,7 @@ export function readRefusals(recording: Recording, keys: Pick<RecordingKeys, 'di
   return {
     calls: refused,
     find(request, json, { digest }) {
-      const same = byKey.size === 0 ? undefined : byKey.get(digest.toString('latin1'));
+      const same = byKey.size === 0 ? undefined : byKey.get(digest);
       return same?.find(({ hasFault }) => hasFault(request, json))?.call ?? null;
     },
     versionError: (version) => versions.get(version) ?? null,

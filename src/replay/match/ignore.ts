@@ -57,6 +57,7 @@ export function readIgnoreRules(
   anyValue: readonly string[] = [],
   anyOrder: readonly string[] = [],
 ): IgnoreRules {
+  if (ignore.length + ignoreTool.length + anyValue.length + anyOrder.length === 0) return IGNORE_NOTHING;
   const paths = ignore.map((text) => parseJsonPath(text));
   const tools = new Map<string, ToolRules>();
   for (const text of ignoreTool) {

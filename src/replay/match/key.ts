@@ -10,8 +10,7 @@
  * - What the user ignores (ignore.ts) does not count.
  */
 
-import { hash } from 'node:crypto';
-import { BoundedMap, memoize } from '../../protocol/bounded.ts';
+import { memoize } from '../../protocol/bounded.ts';
 import {
   type CanonicalProblem,
   canonicalText,
@@ -24,7 +23,7 @@ import type { RequestMessage } from '../../protocol/message/message.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
 import { messageSpan } from '../../protocol/message/payload.ts';
 import type { SecretNumbers } from '../../protocol/redact/numbers.ts';
-import { DIGEST_BYTES } from '../recording/columns.ts';
+import { digestText } from '../recording/columns.ts';
 import type { Recording } from '../recording/recording.ts';
 import { hasPlaceholder, placeholdersIn, withoutDigests } from '../recording/secrets.ts';
 import type { CallTopic } from '../recording/topics.ts';
@@ -41,8 +40,8 @@ import {
 } from './ignore.ts';
 
 export type RequestKey = CallTopic & {
-  /** Of method and params. */
-  digest: Buffer;
+  /** Of method and params, a character for each byte. */
+  digest: string;
   /** The canonical text of what counts of the params. */
   params: Buffer;
 };
@@ -85,7 +84,7 @@ export function requestKey(
 
 /** The same key for another kind of caller: equal to none of those without it. */
 function keyFor(caller: string, key: RequestKey): RequestKey {
-  return { ...key, digest: digestOf(caller, key.digest) };
+  return { ...key, digest: digestOf(caller, Buffer.from(key.digest, 'latin1')) };
 }
 
 function paramsFilter({ method, target }: CallTopic, rules: IgnoreRules): MemberFilter {
@@ -121,11 +120,11 @@ function both(a: MemberFilter, b: MemberFilter | null): MemberFilter | null {
 }
 
 /** Not the bare method: half surrogate pairs have no bytes of their own. */
-const nameOf = memoize((method) => Buffer.from(`${JSON.stringify(method)}\0`));
+const nameOf = memoize((method) => `${JSON.stringify(method)}\0`);
 
-function digestOf(method: string, params: Buffer): Buffer {
-  const name = nameOf(method);
-  return hash('sha256', Buffer.concat([name, params]), 'buffer').subarray(0, DIGEST_BYTES);
+/** As text: in Latin-1 every byte of the params is a character, and to join texts costs less than to join bytes. */
+function digestOf(method: string, params: Buffer): string {
+  return digestText(nameOf(method) + params.toString('latin1'));
 }
 
 /** Where the params of a payload's `n`-th message stand; null where it has none. The payload must be readable. */
@@ -154,7 +153,9 @@ export type RecordingKeys = {
   /** The key of the recorded call at a place, made anew from its payload; null where it cannot be read any more. */
   keyAt(place: Place): RequestKey | null;
   /** The digest of a recorded call, by its number in the script; null where it cannot be read. */
-  digestOf(call: number): Buffer | null;
+  digestOf(call: number): string | null;
+  /** Says that a request comes again, whose key this is: the next ones with its text have their key at once. */
+  expectAgain(key: RequestKey): void;
   /**
    * Whether recorded calls with this key differ in what was redacted, by a key that is not at hand: nobody can tell them
    * apart any more, so none of them answers anybody.
@@ -190,7 +191,7 @@ export function createRecordingKeys(
     return typeof key === 'string' ? null : key;
   }
 
-  function digestOf(call: number): Buffer | null {
+  function digestOf(call: number): string | null {
     const loaded = loadIfThere(recording, script.placeOf(call));
     if (loaded === null) return null;
     const json = comparable(loaded);
@@ -206,9 +207,8 @@ export function createRecordingKeys(
       const own = exact && keyOfRecorded(exact);
       const shared = exact && keyOfRecorded(recording.comparable(exact));
       if (own === null || shared === null) continue;
-      const name = nameOfKey(shared);
-      if ((exactOf.get(name) ?? nameOfKey(own)) !== nameOfKey(own)) ambiguous.add(name);
-      exactOf.set(name, nameOfKey(own));
+      if ((exactOf.get(shared.digest) ?? own.digest) !== own.digest) ambiguous.add(shared.digest);
+      exactOf.set(shared.digest, own.digest);
     }
     return ambiguous;
   }
@@ -224,10 +224,10 @@ export function createRecordingKeys(
     redact: (json: Buffer) => Buffer,
     client: number | null = null,
   ): RequestKey | CanonicalProblem {
-    const keyNow = () => keyOfLive(request, json, recording.comparable(redact(beforeMatching(json))));
-    const key = keyNow();
+    const key = keyOfLive(request, json, recording.comparable(redact(beforeMatching(json))));
+    if (binder === null || typeof key === 'string' || !binder.bind(key, client)) return key;
     // Bound secrets are redacted to their numbers.
-    return typeof key !== 'string' && binder?.bind(key, client) === true ? keyNow() : key;
+    return keyOfLive(request, json, recording.comparable(redact(beforeMatching(json))));
   }
 
   const ambiguous = findAmbiguous();
@@ -254,7 +254,8 @@ export function createRecordingKeys(
     },
     keyAt,
     digestOf,
-    isAmbiguous: (key) => ambiguous.size > 0 && ambiguous.has(nameOfKey(key)),
+    expectAgain: makeKey.expectAgain,
+    isAmbiguous: (key) => ambiguous.size > 0 && ambiguous.has(key.digest),
     watch,
   };
 }
@@ -334,7 +335,7 @@ function variantsOf(keys: Iterable<AskedKey>): Map<string, Variant[]> {
 }
 
 function nameWithoutSecrets({ method, params }: RequestKey): string {
-  return digestOf(method, withoutDigests(params)).toString('latin1');
+  return digestOf(method, withoutDigests(params));
 }
 
 export function loadIfThere({ load }: Recording, place: Place): Buffer | null {
@@ -346,31 +347,43 @@ export function loadIfThere({ load }: Recording, place: Place): Buffer | null {
   }
 }
 
-function nameOfKey({ digest }: RequestKey): string {
-  return digest.toString('latin1');
-}
+/** Longer ones are not remembered, because that keeps their bytes. */
+const MAX_REMEMBERED_BYTES = 64 * 1024;
 
-const MAX_REMEMBERED = 256;
+/** `params`: as they were written; none where the request had none. */
+type Remembered = { method: string; params: Buffer; key: RequestKey };
 
-const MAX_REMEMBERED_BYTES = 2048;
+/** Longer requests are not expected again, and of the others as many as take so much memory. */
+const MAX_EXPECTED_BYTES = 2048;
 
-/** Remembers keys by their text: a live request and its recorded twin mostly have the same, and many requests come again. */
+const MAX_ALL_EXPECTED_BYTES = 8 * 1024 * 1024;
+
+/** Besides its texts. */
+const KEY_BYTES = 512;
+
+/**
+ * Remembers the key that was made last, for a live request and its recorded twin mostly have the same text; and those of
+ * requests that come again.
+ */
 function createKeyMaker(
   { session }: Recording,
   rules: IgnoreRules,
   watch: IgnoreWatch,
   matchBy: MatchFunctions['matchBy'],
 ) {
-  const lately = new BoundedMap<string, RequestKey>(MAX_REMEMBERED);
+  let last: Remembered | null = null;
+  /** By method and params, as they were written. */
+  const expected = new Map<string, RequestKey>();
+  let expectedBytes = 0;
 
   function of(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem {
     const { canonical: method, params, details } = request;
-    const text = textOf(method, json, params);
-    const known = text === null ? undefined : lately.get(text);
-    if (known !== undefined) return known;
+    const text = textAt(json, params);
+    const known = same(method, text);
+    if (known !== null) return known;
     const asked = { method, target: details.target };
     watch.see(asked, json, params);
-    const counted = matchBy?.(asked, params === null ? null : json.subarray(params.start, params.end));
+    const counted = matchBy?.(asked, params === null ? null : text);
     const own =
       counted == null
         ? requestKey(asked, json, params, rules)
@@ -378,23 +391,41 @@ function createKeyMaker(
     // A server of both eras answers each in its own way.
     const hasTwin = session.era === 'dual' && details.isModern && typeof own !== 'string';
     const key = hasTwin ? keyFor('modern', own) : own;
-    if (typeof key === 'string' || text === null) return key;
-    lately.set(text, key);
+    if (typeof key !== 'string' && text.length <= MAX_REMEMBERED_BYTES) last = { method, params: text, key };
     return key;
   }
 
-  /** The key of a request of this method, if one with the same text was seen lately. */
-  function before(method: string, json: Buffer): RequestKey | undefined {
-    const text = textOf(method, json, findParams(json, 0));
-    return text === null ? undefined : lately.get(text);
+  function same(method: string, params: Buffer): RequestKey | null {
+    if (last !== null && last.method === method && last.params.equals(params)) return last.key;
+    if (expected.size === 0 || params.length > MAX_EXPECTED_BYTES) return null;
+    return expected.get(writtenName(method, params)) ?? null;
   }
 
-  return { of, before };
+  function expectAgain(key: RequestKey): void {
+    if (last === null || last.key !== key || last.params.length > MAX_EXPECTED_BYTES) return;
+    const bytes = last.params.length + key.params.length + KEY_BYTES;
+    if (expectedBytes + bytes > MAX_ALL_EXPECTED_BYTES) {
+      expected.clear();
+      expectedBytes = 0;
+    }
+    expectedBytes += bytes;
+    expected.set(writtenName(last.method, last.params), key);
+  }
+
+  return {
+    of,
+    /** The key of a request of this method, if it is remembered. */
+    before: (method: string, json: Buffer) => same(method, textAt(json, findParams(json, 0))),
+    expectAgain,
+  };
 }
 
-/** Null for a text that is too long to be remembered. */
-function textOf(method: string, json: Buffer, params: Span | null): string | null {
-  if (params === null) return method;
-  if (params.end - params.start > MAX_REMEMBERED_BYTES) return null;
-  return `${method}\0${json.toString('latin1', params.start, params.end)}`;
+function writtenName(method: string, params: Buffer): string {
+  return `${method}\0${params.toString('latin1')}`;
+}
+
+const NO_TEXT = Buffer.alloc(0);
+
+function textAt(json: Buffer, params: Span | null): Buffer {
+  return params === null ? NO_TEXT : json.subarray(params.start, params.end);
 }

@@ -98,11 +98,11 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
       if (hit === null) return { kind: 'miss', reason: 'used-up', recorded: index.countOf(number) };
       positions.reach(number, hit.call, hit.isRepeat);
       lastHit = hit.call;
-      if (!counts) return { kind: 'hit', ...hit };
+      if (!counts) return hit;
       asks.set(number, asks.at(number) + 1);
       if (hit.isRepeat || !furthest.hasReached(number, hit.call))
         furthest.reach(number, hit.call, hit.isRepeat);
-      return { kind: 'hit', ...hit };
+      return hit;
     }
 
     function candidates(key: CallKey, max: number): { candidates: CallCandidate[]; isCut: boolean } {
@@ -147,18 +147,13 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
 }
 
 /** The identical call after the one that was reached; null where there is none, and none may be repeated. */
-function nextOf(
-  index: CallIndex,
-  key: number,
-  positions: Positions,
-  repeat: Repeat,
-): Omit<Hit, 'kind'> | null {
+function nextOf(index: CallIndex, key: number, positions: Positions, repeat: Repeat): Hit | null {
   const reached = positions.reached(key);
-  if (reached < 0) return { call: index.firstOf(key), isRepeat: false };
+  if (reached < 0) return { kind: 'hit', call: index.firstOf(key), isRepeat: false };
   const next = index.nextSame(reached);
-  if (next >= 0) return { call: next, isRepeat: positions.isAround(key) };
+  if (next >= 0) return { kind: 'hit', call: next, isRepeat: positions.isAround(key) };
   if (repeat === 'error') return null;
-  return { call: repeat === 'last' ? reached : index.firstOf(key), isRepeat: true };
+  return { kind: 'hit', call: repeat === 'last' ? reached : index.firstOf(key), isRepeat: true };
 }
 
 function whyUnknown({ topics }: CallTable, index: CallIndex, key: CallKey): NoHit {
@@ -185,7 +180,7 @@ export type CallTable = {
   topicOf(call: number): number;
   placeOf(call: number): Place;
   /** Null where the call cannot be read: it equals no request. */
-  digestOf(call: number): Buffer | null;
+  digestOf(call: number): string | null;
 };
 
 /** Keys are numbered from 0; -1 stands for none, also of calls. */
@@ -232,20 +227,20 @@ function indexCalls(calls: CallTable): CallIndex {
     topicSize.set(topic, topicSize.at(topic) + 1);
   }
 
-  /** Reads one more call of the topic; false where all were read. */
-  function readOne(topic: number): boolean {
+  /** Reads one more call of the topic. Returns its digest; null where it cannot be read, undefined where all were read. */
+  function readOne(topic: number): string | null | undefined {
     const call = unread.at(topic) - 1;
-    if (call < 0) return false;
+    if (call < 0) return undefined;
     const digest = calls.digestOf(call);
     unread.set(topic, nextOfTopic[call] ?? 0);
-    if (digest === null) return true;
+    if (digest === null) return null;
     const known = keys.size();
     const key = keys.add(digest);
     keyOfCall[call] = key + 1;
     nextOfKey[call] = key === known ? call : firstOf(key);
     if (key !== known) nextOfKey[last.at(key)] = call;
     last.set(key, call);
-    return true;
+    return digest;
   }
 
   function firstOf(key: number): number {
@@ -257,20 +252,22 @@ function indexCalls(calls: CallTable): CallIndex {
   return {
     keys: keys.size,
     readAll(topic) {
-      while (readOne(topic));
+      while (readOne(topic) !== undefined);
     },
     keyNumber(key) {
-      let number = keys.find(key.digest);
-      if (number >= 0) return number;
+      const known = keys.find(key.digest);
+      if (known >= 0) return known;
       const topic = topics.find(key);
-      while (number < 0 && topic >= 0 && readOne(topic)) number = keys.find(key.digest);
-      return number;
+      if (topic < 0) return -1;
+      let digest = readOne(topic);
+      while (digest !== undefined && digest !== key.digest) digest = readOne(topic);
+      return digest === undefined ? -1 : keys.size() - 1;
     },
     keyOf,
     firstOf,
     nextSame(call) {
       const [key, topic] = [keyOf(call), topicOf(call)];
-      while (last.at(key) === call && readOne(topic));
+      while (last.at(key) === call && readOne(topic) !== undefined);
       return last.at(key) === call ? -1 : (nextOfKey[call] ?? 0);
     },
     countOf(key) {

@@ -131,7 +131,9 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     if (keys.isAmbiguous(key)) return refuse(ambiguousRefusal(request), null);
     try {
       const found = client.next(key);
-      return found.kind === 'hit' ? found : refuse(missRefusal(explained(client, key, found)), null);
+      if (found.kind !== 'hit') return refuse(missRefusal(explained(client, key, found)), null);
+      if (found.isRepeat) keys.expectAgain(key);
+      return found;
     } catch (error) {
       // Recorded calls are read when they are compared, and the store may have gone by then.
       return refuse(unreadableRefusal(request, error as Error), null);
@@ -147,11 +149,11 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   }
 
   function decideCall(request: RequestMessage, { call, isRepeat }: Hit): Decision {
-    const place = script.placeOf(call);
-    if (script.isDoubtful(call)) return refuse(doubtfulRefusal(request, recording, place), call, false);
+    if (script.isDoubtful(call))
+      return refuse(doubtfulRefusal(request, recording, script.placeOf(call)), call, false);
     // In this order, because `mayStayOpen` reads the store.
     if (script.isAnswered(call) || mayStayOpen(request, call)) return { kind: 'play', call, isRepeat };
-    const refusal = () => refuse(unansweredRefusal(request, recording, place), call, false);
+    const refusal = () => refuse(unansweredRefusal(request, recording, script.placeOf(call)), call, false);
     return withoutRecording(request, call) ?? refusal();
   }
 

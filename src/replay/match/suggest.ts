@@ -76,7 +76,7 @@ function takeEqual(
   second: readonly RequestKey[],
 ): { first: RequestKey[]; second: RequestKey[]; count: number } {
   const counts = new Map<string, number>();
-  const nameOf = ({ digest }: RequestKey) => digest.toString('hex');
+  const nameOf = ({ digest }: RequestKey) => digest;
   for (const key of second) counts.set(nameOf(key), (counts.get(nameOf(key)) ?? 0) + 1);
   const common = new Map<string, number>();
   const firstOnly = first.filter((key) => {

@@ -9,7 +9,7 @@
 
 import type { Id } from '../../protocol/message/details.ts';
 import type { Message, RequestMessage } from '../../protocol/message/message.ts';
-import { incapableRefusal } from '../match/refusal.ts';
+import { incapableRefusal, unreadableRefusal } from '../match/refusal.ts';
 import { mayAlwaysRepeat, repeatedSteps } from '../match/repeat.ts';
 import type { Recording } from '../recording/recording.ts';
 import type { Step } from '../recording/script.ts';
@@ -57,7 +57,8 @@ type Play = {
   request: LiveRequest;
   call: number;
   isRepeat: boolean;
-  recordedToken: () => string | undefined;
+  /** The progress token of the recorded request, as it was written; null before anybody has asked for it. */
+  recordedToken: { text: string | undefined } | null;
   steps: readonly Step[];
   next: number;
   isOver: boolean;
@@ -66,8 +67,6 @@ type Play = {
   /** Prevents its next step. */
   cancel: () => void;
 };
-
-const INTERNAL_ERROR = -32603;
 
 /** Clients answer by themselves what their roots are, and a call that needs them then goes on at once. */
 const PROMPT_MICROS = 100_000;
@@ -85,16 +84,34 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
   function play(request: LiveRequest, call: number, isRepeat: boolean): RecordedReply {
     const all = script.stepsOf(call);
     const steps = isRepeat ? repeatedSteps(request.message.canonical, all) : all;
-    const recordedToken = once(() => tokenOf(load(script.placeOf(call))));
-    const cancel = nothing;
+    // Written out, because spreading an object is slow, and this runs for every request.
     const begun: Play = {
-      ...{ request, call, isRepeat, recordedToken, steps, cancel },
-      ...{ next: 0, isOver: false, hasToldProgress: false },
+      request,
+      call,
+      isRepeat,
+      recordedToken: null,
+      steps,
+      next: 0,
+      isOver: false,
+      hasToldProgress: false,
+      cancel: nothing,
     };
-    plays.set(request.message.id.key, begun);
-    open.add(begun);
+    // By far the most calls get their answer at once, and are never open.
+    const isPromised = steps[0]?.isAnswer === true;
+    if (!isPromised) enlist(begun);
     advance(begun);
+    if (isPromised && !begun.isOver) enlist(begun);
     return { steps, httpExchange: script.httpExchangeOf(call) };
+  }
+
+  function enlist(play: Play): void {
+    plays.set(play.request.message.id.key, play);
+    open.add(play);
+  }
+
+  function recordedToken(play: Play): string | undefined {
+    play.recordedToken ??= { text: tokenOf(load(script.placeOf(play.call))) };
+    return play.recordedToken.text;
   }
 
   /** Sends what is due, up to the next step that has to wait. */
@@ -122,9 +139,8 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
     } catch (error) {
       // Its answer was sent already; what failed came after it.
       if (play.isOver) return;
-      const message = `tapedeck: the recording cannot be read: ${(error as Error).message}`;
       finish(play);
-      play.request.answerItself('error', JSON.stringify({ code: INTERNAL_ERROR, message }));
+      play.request.refuse(unreadableRefusal(play.request.message, error as Error));
     }
   }
 
@@ -195,7 +211,7 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
   function sendUnaskedLive(step: Step, recorded: Buffer, after: Play | null): void {
     if (step.kind === 'notification') {
       const live = isProgress(recorded)
-        ? after && liveProgress(after.request, after.recordedToken, recorded)
+        ? after && liveProgress(after.request, () => recordedToken(after), recorded)
         : questions.takeBack(recorded);
       if (live !== null) sendUnasked(live, step, false);
     }
@@ -204,8 +220,9 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
       sendUnasked(questions.ask(recorded, step.place, null), step, false);
   }
 
-  function notificationFor({ request, recordedToken }: Play, recorded: Buffer): Buffer | null {
-    if (isProgress(recorded)) return liveProgress(request, recordedToken, recorded);
+  function notificationFor(play: Play, recorded: Buffer): Buffer | null {
+    const { request } = play;
+    if (isProgress(recorded)) return liveProgress(request, () => recordedToken(play), recorded);
     if (isCancellation(recorded) && !endsSubscription(request, recorded)) return questions.takeBack(recorded);
     return liveNotification(request, recorded);
   }
@@ -233,13 +250,5 @@ export function createPlayer({ recording, timetable, sendUnasked, events }: Play
     begin(client) {
       for (const step of script.prologue(client)) sendLater(step, null);
     },
-  };
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
   };
 }

@@ -3,6 +3,8 @@
  * each made when its first number other than 0 is set: growing copies nothing, and an empty column takes no memory.
  */
 
+import { hash } from 'node:crypto';
+
 type Piece = Uint8Array | Uint32Array | Float64Array;
 
 type NumberColumn = {
@@ -44,16 +46,21 @@ export function createColumn(Type: new (length: number) => Piece): NumberColumn 
  * cryptographic hash are evenly spread.
  */
 
-/** The first 128 bits of SHA-256: different things never share them, not even on purpose. */
-export const DIGEST_BYTES = 16;
+/** The first 128 bits of SHA-256 are kept: different things never share them, not even on purpose. */
+const DIGEST_BYTES = 16;
 
 const WORDS = DIGEST_BYTES / 4;
 
+/** A character stands for each byte (`binary`): such a text costs a third of a Buffer. */
+export function digestText(data: string | Buffer): string {
+  return hash('sha256', data, 'binary');
+}
+
 type DigestTable = {
   /** The digest's number, a new one for a new digest. */
-  add(digest: Buffer): number;
+  add(digest: string): number;
   /** The digest's number, or -1. */
-  find(digest: Buffer): number;
+  find(digest: string): number;
   size(): number;
 };
 
@@ -63,11 +70,11 @@ export function createDigestTable(): DigestTable {
   /** A number plus one, or 0 for an empty slot. At most half of the slots are taken, and one more for a moment. */
   let slots = new Uint32Array(32);
 
-  function add(digest: Buffer): number {
+  function add(digest: string): number {
     const slot = slotOf(digest);
     const known = slots[slot] ?? 0;
     if (known > 0) return known - 1;
-    for (let k = 0; k < WORDS; k += 1) words.set(size * WORDS + k, digest.readUInt32LE(k * 4));
+    for (let k = 0; k < WORDS; k += 1) words.set(size * WORDS + k, wordOf(digest, k));
     size += 1;
     slots[slot] = size;
     if (size * 2 > slots.length) grow();
@@ -75,9 +82,8 @@ export function createDigestTable(): DigestTable {
   }
 
   /** The slot that holds the digest, or the empty one that would. */
-  function slotOf(digest: Buffer): number {
-    const first = digest.readUInt32LE(0);
-    let slot = first & (slots.length - 1);
+  function slotOf(digest: string): number {
+    let slot = wordOf(digest, 0) & (slots.length - 1);
     for (;;) {
       const known = slots[slot] ?? 0;
       if (known === 0 || isAt(known - 1, digest)) return slot;
@@ -85,9 +91,9 @@ export function createDigestTable(): DigestTable {
     }
   }
 
-  function isAt(number: number, digest: Buffer): boolean {
+  function isAt(number: number, digest: string): boolean {
     for (let k = 0; k < WORDS; k += 1) {
-      if (words.at(number * WORDS + k) !== digest.readUInt32LE(k * 4)) return false;
+      if (words.at(number * WORDS + k) !== wordOf(digest, k)) return false;
     }
     return true;
   }
@@ -102,6 +108,13 @@ export function createDigestTable(): DigestTable {
   }
 
   return { add, find: (digest) => (slots[slotOf(digest)] ?? 0) - 1, size: () => size };
+}
+
+/** Four bytes of a digest, as a number from 0 on. */
+function wordOf(digest: string, k: number): number {
+  const at = k * 4;
+  const high = (digest.charCodeAt(at + 3) << 8) | digest.charCodeAt(at + 2);
+  return ((high << 16) | (digest.charCodeAt(at + 1) << 8) | digest.charCodeAt(at)) >>> 0;
 }
 
 /** Remembers how far a client has come among the identical calls of each key. Only keys that it asked for take memory. */

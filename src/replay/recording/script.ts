@@ -64,13 +64,13 @@ export type Script = {
   refusalOf(call: number): FaultCode | null;
   httpExchangeOf(call: number): number | null;
   /** What the server sent for the call. It ends with the answer, if one came. */
-  stepsOf(call: number): Step[];
+  stepsOf(call: number): readonly Step[];
   isAnswered(call: number): boolean;
   /** Whether its answer may be that of another call with the same id. */
   isDoubtful(call: number): boolean;
-  aftermathOf(call: number): Step[];
+  aftermathOf(call: number): readonly Step[];
   /** What the server sent to a client before its first call. */
-  prologue(client: number): Step[];
+  prologue(client: number): readonly Step[];
 };
 
 /**
@@ -82,6 +82,8 @@ const FAULT_CODES = [-32602, -32021, -32022] as const;
 type FaultCode = (typeof FAULT_CODES)[number];
 
 const NOTHING: readonly Place[] = [];
+
+const NO_STEPS: readonly Step[] = [];
 
 const KINDS = ['request', 'notification', 'result', 'error', 'invalid'];
 
@@ -159,29 +161,41 @@ function scriptOf(columns: ScriptColumns): Script {
   };
 }
 
-function stepsFrom(lines: ScriptColumns['line'], first: number, since: number, answer: number): Step[] {
-  const steps: Step[] = [];
+function stepsFrom(
+  lines: ScriptColumns['line'],
+  first: number,
+  since: number,
+  answer: number,
+): readonly Step[] {
+  /** Most are one, which takes no list that could grow. */
+  let steps: Step[] | null = null;
   /** Requests of the server whose answers no step has waited for so far. */
-  let asked: number[] = [];
+  let asked: number[] | null = null;
   for (let line = first; line !== 0; line = lines.next.at(line)) {
     let waitsFor = NOTHING;
-    if (asked.length > 0) {
-      const [answered, open] = parted(asked, (request) => wasAnswered(lines, request, line));
+    if (asked !== null) {
+      const [answered, open]: [number[], number[]] = parted(asked, (request) =>
+        wasAnswered(lines, request, line),
+      );
       waitsFor = answered.map((one) => placeAt(lines, one));
       asked = open;
     }
     const kind = KINDS[lines.kind.at(line)] ?? '';
-    steps.push({
+    const step = {
       place: placeAt(lines, line),
       kind,
       isAnswer: line === answer,
       after: Math.max(0, lines.at.at(line) - since),
       httpExchange: httpExchangeFrom(lines.httpExchange.at(line)),
       waitsFor,
-    });
-    if (kind === 'request') asked.push(line);
+    };
+    if (steps === null) steps = [step];
+    else steps.push(step);
+    if (kind !== 'request') continue;
+    if (asked === null) asked = [line];
+    else asked.push(line);
   }
-  return steps;
+  return steps ?? NO_STEPS;
 }
 
 /** Whether the client had answered this request of the server before this line. */

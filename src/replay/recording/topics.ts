@@ -1,5 +1,4 @@
-import { hash } from 'node:crypto';
-import { createColumn, createDigestTable, DIGEST_BYTES } from './columns.ts';
+import { createColumn, createDigestTable, digestText } from './columns.ts';
 
 /** The canonical method, and the tool, prompt or resource that the request is about (`Details.target`). */
 export type CallTopic = { method: string; target: string | null };
@@ -33,6 +32,8 @@ export function createTopics(): Topics {
   const methods: string[] = [];
   const methodNumbers = new Map<string, number>();
   const methodOfTopic = createColumn(Uint32Array);
+  /** What was looked for last: a name costs more to make than to compare. */
+  let last: CallTopic & { topic: number } = { method: '', target: null, topic: -1 };
 
   function add({ method, target }: CallTopic): number {
     const written = nameOf(method, target);
@@ -40,7 +41,7 @@ export function createTopics(): Topics {
     if (before !== undefined) return before;
     const name = asStored(written);
     const size = table.size();
-    const topic = table.add(digestOf(name));
+    const topic = table.add(digestText(name));
     if (known.size < MAX_KNOWN) known.set(name, topic);
     if (topic === size) methodOfTopic.set(topic, numberOf(method));
     return topic;
@@ -55,8 +56,11 @@ export function createTopics(): Topics {
   return {
     add,
     find({ method, target }) {
+      if (last.topic >= 0 && method === last.method && target === last.target) return last.topic;
       const name = nameOf(method, target);
-      return known.get(name) ?? table.find(digestOf(asStored(name)));
+      const topic = known.get(name) ?? table.find(digestText(asStored(name)));
+      last = { method, target, topic };
+      return topic;
     },
     methodOf: (topic) => methods[methodOfTopic.at(topic)] ?? '',
     targetsOf: (method) =>
@@ -78,8 +82,4 @@ function asStored(name: string): string {
         .toString()
         .replace(/\ufffd+/g, REPLACED)
     : name;
-}
-
-function digestOf(name: string): Buffer {
-  return hash('sha256', name, 'buffer').subarray(0, DIGEST_BYTES);
 }

@@ -11,7 +11,7 @@ import {
   startListening,
 } from '../../net/listen.ts';
 import { memoize } from '../../protocol/bounded.ts';
-import { FAULT, methodNotAllowed, refuse, refuseInWords } from '../http/refusal.ts';
+import { FAULT, type HttpRefusal, methodNotAllowed, refuse, refuseInWords } from '../http/refusal.ts';
 import type { Mock } from '../mock.ts';
 import type { Recording } from '../recording/recording.ts';
 import { createLegacyMock } from './legacy.ts';
@@ -73,7 +73,7 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
     response.on('error', ignore);
     request.on('error', ignore);
     response.on('close', onClose);
-    answer(request, response, endpoint, checkAccess).catch(() => fail(response));
+    guarded(response, () => answer(request, response, endpoint, checkAccess));
   });
   const address = await startListening(server, listen);
   return {
@@ -93,30 +93,47 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
 
 function ignore(): void {}
 
-async function answer(
+/** What fails for one request is no end of the mock. */
+function guarded(response: ServerResponse, act: () => void): void {
+  try {
+    act();
+  } catch {
+    if (response.headersSent) response.destroy();
+    else refuse(response, FAULT);
+  }
+}
+
+function answer(
   request: IncomingMessage,
   response: ServerResponse,
   endpoint: Endpoint,
   checkAccess: AccessCheck,
-): Promise<void> {
+): void {
   const { method = '', url = '', headers } = request;
-  const problem = checkAccess(headers);
-  if (problem !== null) return refuseInWords(response, FORBIDDEN, problem);
+  const stranger = checkAccess(headers);
   const methods = endpoint.methodsAt(pathnameOf(url));
-  if (methods.length === 0) return refuseInWords(response, NOT_FOUND, 'the recording has no MCP server here');
-  if (!methods.includes(method)) return refuse(response, methodNotAllowed(methods.join(', ')));
-  if (method === 'GET') return endpoint.get(request, response);
-  if (method === 'DELETE') return endpoint.delete(request, response);
-  const post = findHeadProblem(request, endpoint.answersPosts) ?? (await readPost(request, response));
-  if (!('status' in post)) return endpoint.post(post);
-  // What is left of the body is not read.
-  response.shouldKeepAlive = request.complete;
-  refuse(response, post);
+  if (stranger !== null) refuseInWords(response, FORBIDDEN, stranger);
+  else if (methods.length === 0) refuseInWords(response, NOT_FOUND, 'the recording has no MCP server here');
+  else if (!methods.includes(method)) refuse(response, methodNotAllowed(methods.join(', ')));
+  else if (method === 'GET') endpoint.get(request, response);
+  else if (method === 'DELETE') endpoint.delete(request, response);
+  else answerPost(request, response, endpoint);
 }
 
-function fail(response: ServerResponse): void {
-  if (response.headersSent) response.destroy();
-  else refuse(response, FAULT);
+/** By callbacks, because a promise for each request costs as much as its parsing. */
+function answerPost(request: IncomingMessage, response: ServerResponse, endpoint: Endpoint): void {
+  const take = (post: Post | HttpRefusal) => {
+    if (!('status' in post)) {
+      endpoint.post(post);
+      return;
+    }
+    // What is left of the body is not read.
+    response.shouldKeepAlive = request.complete;
+    refuse(response, post);
+  };
+  const problem = findHeadProblem(request, endpoint.answersPosts);
+  if (problem !== null) take(problem);
+  else readPost(request, response, (post) => guarded(response, () => take(post)));
 }
 
 function createStreamableEndpoint(recording: Recording, mock: Mock, profile: HttpProfile): Endpoint {

@@ -41,25 +41,28 @@ export function findHeadProblem({ headers }: IncomingMessage, isAnswered: boolea
   return Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES ? TOO_LARGE : null;
 }
 
-/** Never settles where the client left before the body's end. */
-export function readPost(request: IncomingMessage, response: ServerResponse): Promise<Post | HttpRefusal> {
-  return new Promise((resolve) => {
-    let chunks: Buffer[] = [];
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
-      else {
-        chunks = [];
-        resolve(TOO_LARGE);
-      }
-    });
-    request.on('end', () => {
-      if (size > MAX_BODY_BYTES) return;
-      const [only] = chunks;
-      const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size);
-      resolve(postOf(request, response, body));
-    });
+/** Calls back at the body's end, or once it is too large; never where the client left before. */
+export function readPost(
+  request: IncomingMessage,
+  response: ServerResponse,
+  onRead: (post: Post | HttpRefusal) => void,
+): void {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  request.on('data', (chunk: Buffer) => {
+    const wasTooLarge = size > MAX_BODY_BYTES;
+    size += chunk.length;
+    if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+    else if (!wasTooLarge) {
+      chunks = [];
+      onRead(TOO_LARGE);
+    }
+  });
+  request.on('end', () => {
+    if (size > MAX_BODY_BYTES) return;
+    const [only] = chunks;
+    const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size);
+    onRead(postOf(request, response, body));
   });
 }
 

@@ -53,7 +53,7 @@ export function createAnswers(
   });
 
   function find(method: string, key: RequestKey | null): RecordedQuestion | undefined {
-    const same = known.filter((one) => key !== null && one.key?.digest.equals(key.digest));
+    const same = known.filter((one) => key !== null && one.key?.digest === key.digest);
     const unused = same.find(({ isUsed }) => !isUsed);
     if (unused !== undefined) return unused;
     if (REPEATABLE.has(method)) return same.at(-1);

@@ -54,13 +54,23 @@ const MAX_COMPARED = 32;
 /** Less similar calls are not the same call with other arguments. */
 const MIN_SIMILARITY = 0.3;
 
-export function diffSessions(
+export function diffSessions(...sides: Parameters<typeof diffingSessions>): SessionDiff {
+  const steps = diffingSessions(...sides);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** The same step by step, a call each, for who may want to stop in between. */
+export function* diffingSessions(
   a: DiffSide,
   b: DiffSide,
   ignore: IgnoreRules,
   results: ResultRules,
-): SessionDiff {
-  const [first, second] = [readSide(a, ignore, results), readSide(b, ignore, results)];
+): Generator<undefined, SessionDiff> {
+  const first = yield* readSide(a, ignore, results);
+  const second = yield* readSide(b, ignore, results);
   const { changes, unknown } = compareOffers(first.offer, second.offer);
   const waiting = byKey(first.calls);
   const calls: PairedCall[] = [];
@@ -69,9 +79,10 @@ export function diffSessions(
     const other = waiting.get(keyName(call))?.shift();
     if (other === undefined) onlyB.push(call);
     else calls.push(comparePair(first, other, second, call, results));
+    yield;
   }
   const onlyA = [...waiting.values()].flat().sort((x, y) => x.seq - y.seq || x.n - y.n);
-  calls.push(...pairByLikeness(onlyA, onlyB));
+  calls.push(...(yield* pairByLikeness(onlyA, onlyB)));
   calls.sort((x, y) => placeOf(x) - placeOf(y));
   return { lists: changes, unknownLists: unknown, calls, timings: timingsOf(first.calls, second.calls) };
 }
@@ -83,7 +94,11 @@ function placeOf({ a, b }: PairedCall): number {
 
 type ReadSide = { calls: Call[]; offer: Offer; answerOf: (call: CallRow) => Answer | null };
 
-function readSide({ store, session }: DiffSide, ignore: IgnoreRules, results: ResultRules): ReadSide {
+function* readSide(
+  { store, session }: DiffSide,
+  ignore: IgnoreRules,
+  results: ResultRules,
+): Generator<undefined, ReadSide> {
   const ignored = ignoredInAll(results);
   const frameAfter = prepareFramesAfter(store, session.number, 1);
   const textAt = (seq: number, n: number): Buffer | null => {
@@ -97,13 +112,15 @@ function readSide({ store, session }: DiffSide, ignore: IgnoreRules, results: Re
   };
   const calls: Call[] = [];
   const offer: Offer = new Map();
-  for (const row of eachCall(store, session.number)) {
+  // At once: whoever stops in between must not hold up the store.
+  for (const row of [...eachCall(store, session.number)]) {
     const json = textAt(row.seq, row.n);
     const key = json === null ? 'unreadable' : requestKey(row, json, findParams(json, 0), ignore);
     if (typeof key !== 'string') calls.push({ ...row, key });
     const answer = isList(row.method) ? answerOf(row) : null;
     if (answer !== null && ignored !== null && isList(row.method))
       collectOffer(offer, row.method, answer.json, ignored);
+    yield;
   }
   return { calls, offer, answerOf };
 }
@@ -120,7 +137,7 @@ function byKey(calls: readonly Call[]): Map<string, Call[]> {
 }
 
 function keyName({ askedBy, key }: Call): string {
-  return `${askedBy} ${key.digest.toString('latin1')}`;
+  return `${askedBy} ${key.digest}`;
 }
 
 function comparePair(first: ReadSide, a: Call, second: ReadSide, b: Call, results: ResultRules): PairedCall {
@@ -146,7 +163,7 @@ function aboutOf({ askedBy, method, target }: Call): Pick<PairedCall, 'askedBy' 
   return { askedBy, method, target };
 }
 
-function pairByLikeness(onlyA: readonly Call[], onlyB: readonly Call[]): PairedCall[] {
+function* pairByLikeness(onlyA: readonly Call[], onlyB: readonly Call[]): Generator<undefined, PairedCall[]> {
   const left = new Map<string, Call[]>();
   for (const call of onlyB) {
     const same = left.get(topicOf(call));
@@ -155,6 +172,7 @@ function pairByLikeness(onlyA: readonly Call[], onlyB: readonly Call[]): PairedC
   }
   const pairs: PairedCall[] = [];
   for (const a of onlyA) {
+    yield;
     const others = left.get(topicOf(a)) ?? [];
     const compared = others
       .slice(0, MAX_COMPARED)

@@ -26,6 +26,12 @@ export type Basis = 'stdio-process' | HttpBasis;
 
 export type Transport = 'stdio' | HttpTransport;
 
+/**
+ * What tells the client run that a session belongs to. `process`: the process that started its server, `peer`: the one at the
+ * other end of its HTTP connection, both by `processKey`; `label`: its user said so; `trace`: a trace that goes on in another session.
+ */
+export type RunEvidence = { kind: 'process' | 'label' | 'trace' | 'peer'; key: string };
+
 /** Where and how a session began. `at` in microseconds since the Unix epoch. */
 export type SessionStart = {
   name: string | null;
@@ -43,6 +49,10 @@ export type SessionStart = {
   processStarted: string | null;
   clientPid: number | null;
   clientProgram: string | null;
+  /** When that process started, in the platform's own words. */
+  clientStarted?: string | null;
+  /** Of a session that was recorded elsewhere: the process that tells its run. */
+  run?: RunEvidence | null;
   tapedeck: string;
   /** With which rules it is redacted (redaction.ts); null or missing: with none. */
   redaction?: string | null;

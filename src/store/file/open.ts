@@ -110,8 +110,31 @@ export function openTemporaryStore(): Store {
   return store;
 }
 
-/** Opens an existing store for reading. Throws `TapedeckError` `not-found` where there is none. */
+/** Opens an existing store for reading; an older one is migrated. Throws `TapedeckError` `not-found` where there is none. */
 export function openForReading(file: string, migrations: readonly string[] = MIGRATIONS): Store {
+  const { store, version } = openReadOnly(file, migrations.length);
+  if (version === migrations.length) return store;
+  store.close();
+  openStore(file, { migrations }).close();
+  return openForReading(file, migrations);
+}
+
+/**
+ * Opens an existing store for reading, and changes nothing: an older one is refused (`TapedeckError` `refused`). For whoever must
+ * not write, whatever happens to the file meanwhile. Null for one that is being made at this moment.
+ */
+export function openUnchanged(file: string): Store | null {
+  const { store, version } = openReadOnly(file, MIGRATIONS.length);
+  if (version === MIGRATIONS.length) return store;
+  store.close();
+  if (version === 0) return null;
+  throw new TapedeckError(
+    'refused',
+    `${file} was written by an older tapedeck (store version ${version}, this one reads ${MIGRATIONS.length}). Bring it up to date: tapedeck list`,
+  );
+}
+
+function openReadOnly(file: string, newest: number): { store: Store; version: number } {
   if (!existsSync(file)) {
     throw new TapedeckError(
       'not-found',
@@ -121,15 +144,11 @@ export function openForReading(file: string, migrations: readonly string[] = MIG
   assertNoFolder(file);
   const store = new Database(file, { readonly: true, timeout: BUSY_TIMEOUT_MS });
   try {
-    const version = checkedVersion(store, file, migrations.length);
-    if (version === migrations.length) return store;
+    return { store, version: checkedVersion(store, file, newest) };
   } catch (error) {
     store.close();
     throw error;
   }
-  store.close();
-  openStore(file, { migrations }).close();
-  return openForReading(file, migrations);
 }
 
 /** Carrying it over takes about 6 ms a megabyte, on a disk with nothing else to do. */

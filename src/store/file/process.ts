@@ -1,10 +1,14 @@
 /** Facts about processes: who started us, and whether the recorder of an open session is still alive. */
 
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 
 type ProcessFacts = { parent: number; program: string; started: string };
+
+/** A process that uses us. `started` in the platform's own words: without it, a pid that is used again would lie. */
+export type ClientProcess = { pid: number; program: string; started: string };
 
 /** Programs that only start others: the client is whoever called them. */
 const LAUNCHERS =
@@ -13,17 +17,40 @@ const LAUNCHERS =
 const MAX_LAUNCHERS = 6;
 
 /** The process that uses us: the nearest ancestor that is no mere launcher. Null where the platform does not tell. */
-export function findClient(parent: number): { pid: number; program: string } | null {
+export function findClient(parent: number): ClientProcess | null {
   let pid = parent;
-  let found: { pid: number; program: string } | null = null;
+  let found: ClientProcess | null = null;
   for (let i = 0; i < MAX_LAUNCHERS && pid > 0; i += 1) {
     const facts = readProcess(pid);
     if (facts === null) break;
-    found = { pid, program: facts.program };
+    found = { pid, program: facts.program, started: facts.started };
     if (!LAUNCHERS.test(facts.program)) break;
     pid = facts.parent;
   }
   return found;
+}
+
+/** A process of this machine as a client. Null where the platform does not tell. */
+export function clientAt(pid: number): ClientProcess | null {
+  const facts = readProcess(pid);
+  return facts && { pid, program: facts.program, started: facts.started };
+}
+
+/**
+ * What names a process for good, on whatever machine it is read: a hash, so that a recording that is given away tells nothing of
+ * the machine. Linux counts starts from the boot, so the boot belongs to it.
+ */
+export function processKey(host: string, { pid, started }: Pick<ClientProcess, 'pid' | 'started'>): string {
+  const text = JSON.stringify([host, bootId(), pid, started]);
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}
+
+function bootId(): string {
+  try {
+    return process.platform === 'linux' ? readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim() : '';
+  } catch {
+    return '';
+  }
 }
 
 /** When a process started, in the platform's own words: together with its pid it names the process for good. */

@@ -276,4 +276,36 @@ export const MIGRATIONS: readonly string[] = [
     key_lines TEXT NOT NULL
   );
   `,
+  // Runs of clients
+  `
+  ALTER TABLE session ADD COLUMN client_started TEXT;
+
+  -- What tells which client run a session belongs to. Sessions of one id are one run: they share a key, or each shares one
+  -- with another of them.
+  CREATE TABLE run (
+    session INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (session, key)
+  ) WITHOUT ROWID;
+  CREATE INDEX run_key ON run (key);
+  CREATE INDEX run_id ON run (id);
+  INSERT INTO run (session, kind, key, id)
+    SELECT label.session, 'label', 'label ' || label.value, named.id FROM label
+    JOIN (SELECT value, lower(hex(randomblob(6))) AS id FROM label WHERE key = 'run' GROUP BY value) AS named
+      ON named.value = label.value
+    WHERE label.key = 'run';
+
+  -- The traces that messages, or the HTTP requests that carried them, say they are part of.
+  CREATE TABLE trace (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    trace_id TEXT NOT NULL,
+    parent_id TEXT NOT NULL,
+    PRIMARY KEY (session, seq, trace_id, parent_id),
+    FOREIGN KEY (session, seq) REFERENCES frame (session, seq) ON DELETE CASCADE
+  ) WITHOUT ROWID;
+  CREATE INDEX trace_id ON trace (trace_id);
+  `,
 ];

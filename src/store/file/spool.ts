@@ -4,7 +4,7 @@
  * a kill. One process at a time has it open; a spool that nobody has is what a recorder left behind.
  */
 
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { openSpool, type Store } from './open.ts';
 
@@ -34,12 +34,43 @@ export function spoolsOf(file: string): string[] {
 
 /** Opens a spool that was left behind. Null: its recorder, or somebody who takes it in, is at work. Throws SQLite's errors. */
 export function openLeftSpool(file: string): Store | null {
+  return openUnlessTaken(file, false);
+}
+
+function openUnlessTaken(file: string, isDurable: boolean): Store | null {
   try {
-    return openSpool(file, false);
+    return openSpool(file, isDurable);
   } catch (error) {
     if ((error as { code?: string }).code?.startsWith('SQLITE_BUSY')) return null;
     throw error;
   }
+}
+
+const MOST_NAMES = 10;
+
+/**
+ * Makes the spool of a recorder. In the moment in which it is made another process may take it for one that was left behind, look
+ * into it and remove it; then another one is made, under a name of its own. Throws SQLite's or the system's error.
+ */
+export function makeSpool(file: string, run: string, isDurable: boolean): Store {
+  for (let i = 1; i < MOST_NAMES; i += 1) {
+    const spool = openUnlessTaken(nameOf(file, run, i), isDurable);
+    if (spool === null) continue;
+    // From here on nobody else can remove it; before, somebody may have.
+    if (existsSync(spool.name)) return spool;
+    spool.close();
+  }
+  return openSpool(nameOf(file, run, MOST_NAMES), isDurable);
+}
+
+function nameOf(file: string, run: string, i: number): string {
+  return i === 1 ? spoolPath(file, run) : `${spoolPath(file, run)}.${i}`;
+}
+
+/** The spool that a recorder has, or had last; the one that it would make where there is none. */
+export function lastSpoolOf(file: string, run: string): string {
+  const names = Array.from({ length: MOST_NAMES }, (_, i) => nameOf(file, run, i + 1));
+  return names.findLast((name) => existsSync(name)) ?? spoolPath(file, run);
 }
 
 /** Call it once everything of the spool is in the store. Throws the system's error. */

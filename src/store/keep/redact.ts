@@ -26,6 +26,7 @@ import {
   redactStart,
 } from '../write/redaction.ts';
 import { prepareFrameDetails, prepareUnfinished } from '../write/rows.ts';
+import { RUN_LABEL, renameRunLabel } from '../write/run.ts';
 import {
   beginRedaction,
   endRedaction,
@@ -323,7 +324,10 @@ function rowChange(store: Store, session: number, redactor: Redactor): RowChange
     command: redacted.command && JSON.stringify(redacted.command),
   };
   const fields = (['name', 'target', 'command', 'cwd'] as const).filter((name) => after[name] !== row[name]);
-  const changedLabels = redacted.labels.filter(([, value], i) => value !== labels[i]?.[1]);
+  const changedLabels = redacted.labels.flatMap(([key, value], i) => {
+    const [, before = ''] = labels[i] ?? [];
+    return value === before ? [] : [{ key, value, before }];
+  });
   const write = () => {
     store
       .prepare(
@@ -331,7 +335,10 @@ function rowChange(store: Store, session: number, redactor: Redactor): RowChange
       )
       .run({ ...after, session });
     const setLabel = store.prepare('UPDATE label SET value = ? WHERE session = ? AND key = ?');
-    for (const [key, value] of changedLabels) setLabel.run(value, session, key);
+    for (const { key, value, before } of changedLabels) {
+      setLabel.run(value, session, key);
+      if (key === RUN_LABEL) renameRunLabel(store, session, before, value);
+    }
   };
   return { fields: fields.length + changedLabels.length, write };
 }

@@ -10,8 +10,8 @@ import type { SideFile } from './side-file.ts';
 const SLICE_MS = 500;
 
 export type SearchIndex = {
-  /** Brings the index up to what the store holds now. `onFrames` is called with how many frames are done, and of how many. */
-  catchUp(onFrames: (done: number, total: number) => void): void;
+  /** Brings the index up to what the store holds now; after each slice it tells how many frames are done, and of how many. */
+  catchUp(): Generator<{ done: number; total: number }>;
   /**
    * The rowids of the frames that may hold what is wanted, the newest first; all that hold it are among them. Null
    * where the index does not help, because the texts are too short.
@@ -43,15 +43,17 @@ export function createSearchIndex(side: SideFile, store: Store): SearchIndex {
   }
 
   return {
-    catchUp(onFrames) {
+    *catchUp() {
       let rest = behind();
       const total = rest.reduce((sum, { frames, covered }) => sum + frames - covered, 0);
       let done = 0;
       const slice = prepareSlice(side, store, (count) => {
         done += count;
-        onFrames(done, total);
       });
-      while (rest.length > 0) rest = slice(rest);
+      while (rest.length > 0) {
+        rest = slice(rest);
+        yield { done, total };
+      }
     },
     candidates(wanted) {
       const query = ftsQuery(wanted, (text, limit) => begun.all(text, `${text}\u{10ffff}`, limit));

@@ -2,7 +2,8 @@
 
 import type { Place } from '../../protocol/message/correlate.ts';
 import type { Store } from '../file/open.ts';
-import { amongSql, type FrameSelection } from './frames.ts';
+import { amongSql, amongStretchSql, type FrameSelection, lastSeqOf, PAGE_FRAMES } from './frames.ts';
+import { stretches } from './pages.ts';
 import type { SessionRow } from './sessions.ts';
 
 export type ExchangeRow = {
@@ -24,20 +25,28 @@ export type ExchangeRow = {
 };
 
 /** In the order of the requests; of a selection those whose request or answer is in it. */
-export function eachExchange(
+export function* eachExchange(
   store: Store,
-  session: { id: string; number: number },
+  { id, number }: { id: string; number: number },
   only?: FrameSelection,
-): IterableIterator<ExchangeRow> {
-  const among = only === undefined ? '' : `AND (request_seq IN (${only.sql}) OR answer_seq IN (${only.sql}))`;
-  return store
-    .prepare<[object], ExchangeRow>(
-      `SELECT request_seq AS requestSeq, answer_seq AS answerSeq, asked_by AS askedBy, id,
-         id_type AS idType, method, target, asked_at AS at, CAST(round(latency_ms * 1000) AS INTEGER) AS latency, outcome,
-         error_code AS errorCode, http
-       FROM exchange WHERE session = @id ${among} ORDER BY request_seq`,
-    )
-    .iterate({ ...only?.values, id: session.id, session: session.number });
+): Generator<ExchangeRow> {
+  const select = store.prepare<[object], ExchangeRow>(
+    `SELECT request_seq AS requestSeq, answer_seq AS answerSeq, asked_by AS askedBy, id,
+       id_type AS idType, method, target, asked_at AS at, CAST(round(latency_ms * 1000) AS INTEGER) AS latency, outcome,
+       error_code AS errorCode, http
+     FROM exchange WHERE session = @id AND request_seq > @after AND request_seq <= @upTo ORDER BY request_seq`,
+  );
+  // An answer may stand anywhere behind its request.
+  const selected = only === undefined ? null : selectedSeqs(store, number, only);
+  for (const [after, upTo] of stretches(0, lastSeqOf(store, number), PAGE_FRAMES)) {
+    for (const row of select.all({ id, after, upTo }))
+      if (selected === null || selected.has(row.requestSeq) || selected.has(row.answerSeq ?? 0)) yield row;
+  }
+}
+
+function selectedSeqs(store: Store, session: number, { sql, values }: FrameSelection): ReadonlySet<number> {
+  const all = store.prepare<[object], number>(`SELECT seq FROM (${sql})`).pluck();
+  return new Set(all.all({ ...values, session }));
 }
 
 /** A request by its place, with the place of its answer. */
@@ -96,20 +105,25 @@ export function* eachNotification(
 ): Generator<NotificationRow> {
   const sender = (frame: string) =>
     `CASE WHEN ${frame}.channel IN ('stdin', 'request') THEN 'client' ELSE 'server' END`;
-  const rows = store
-    .prepare<[object], NotificationColumns>(
-      `SELECT m.seq, m.n, ${sender('f')} AS sentBy, m.canonical AS method, m.target, f.at, f.http,
-         r.seq AS requestSeq, ${sender('asked')} AS askedBy, r.id, r.id_type AS idType
-       FROM message AS m JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
-       LEFT JOIN message AS r ON r.session = m.session AND r.seq = m.to_seq AND r.n = m.to_n AND r.kind = 'request'
-       LEFT JOIN frame AS asked ON asked.session = r.session AND asked.seq = r.seq
-       WHERE m.session = @session AND m.kind = 'notification' ${amongSql('m.seq', only)}
-         AND (f.flags IS NULL OR f.flags NOT LIKE '%replayed%')
-       ORDER BY m.seq, m.n`,
-    )
-    .iterate({ ...only?.values, session });
-  for (const { requestSeq, askedBy, id, idType, ...row } of rows)
-    yield { ...row, about: requestSeq === null ? null : { requestSeq, askedBy, id, idType } };
+  const select = store.prepare<[object], NotificationColumns>(
+    `SELECT m.seq, m.n, ${sender('f')} AS sentBy, m.canonical AS method, m.target, f.at, f.http,
+       r.seq AS requestSeq, ${sender('asked')} AS askedBy, r.id, r.id_type AS idType
+     FROM message AS m JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
+     LEFT JOIN message AS r ON r.session = m.session AND r.seq = m.to_seq AND r.n = m.to_n AND r.kind = 'request'
+     LEFT JOIN frame AS asked ON asked.session = r.session AND asked.seq = r.seq
+     WHERE m.session = @session AND m.seq > @after AND m.seq <= @upTo AND m.kind = 'notification'
+       ${amongStretchSql('m.seq', only)} AND (f.flags IS NULL OR f.flags NOT LIKE '%replayed%')
+     ORDER BY m.seq, m.n`,
+  );
+  for (const [after, upTo] of stretches(0, lastSeqOf(store, session), PAGE_FRAMES)) {
+    for (const { requestSeq, askedBy, id, idType, ...row } of select.all({
+      ...only?.values,
+      session,
+      after,
+      upTo,
+    }))
+      yield { ...row, about: requestSeq === null ? null : { requestSeq, askedBy, id, idType } };
+  }
 }
 
 /** What became of one request of a session: a few looks into the index instead of a walk through all of it. */

@@ -44,7 +44,7 @@ export type StoredFrame = {
 
 export type BareFrame = Omit<StoredFrame, 'messages'>;
 
-type FrameRow = Pick<StoredFrame, 'seq' | 'at' | 'channel' | 'size' | 'payload'> & {
+export type FrameRow = Pick<StoredFrame, 'seq' | 'at' | 'channel' | 'size' | 'payload'> & {
   flags: string | null;
   exchange: number | null;
   sha256: string | null;
@@ -57,41 +57,82 @@ const FRAME_COLUMNS = `seq, at, channel, size, flags, payload, http AS exchange,
 const SELECT_FRAMES = `SELECT ${FRAME_COLUMNS} FROM frame
   WHERE session = ? AND seq > ? ORDER BY seq`;
 
-/** The frames of a session with their messages, in order of `seq`; all of them, or those of a selection. */
+/**
+ * The frames of a session with their messages, in order of `seq`; all that it has now, or those of a selection. Between two frames
+ * no statement is open.
+ */
 export function* eachFrame(store: Store, session: SessionRow, only?: FrameSelection): Generator<StoredFrame> {
-  const rows = frameRows(store, session.number, only);
   const complete = prepareCompletion(store, session.number);
-  const messages = createMessageCursor(store, session.number, only);
-  try {
-    for (const row of rows) yield { ...complete(row), messages: messages.take(row.seq) };
-  } finally {
-    messages.close();
+  const messagesBetween = prepareMessagesBetween(store, session.number);
+  const last = lastSeqOf(store, session.number);
+  for (const rows of framePages(store, session.number, last, only)) {
+    // Those of a selection may lie far apart.
+    const together =
+      only === undefined ? messagesBetween((rows[0]?.seq ?? 1) - 1, rows.at(-1)?.seq ?? 0) : [];
+    const bySeq = groupBySeq(together);
+    for (const row of rows) {
+      const messages = only === undefined ? bySeq.get(row.seq) : messagesBetween(row.seq - 1, row.seq);
+      yield { ...complete(row), messages: messages ?? [] };
+    }
   }
-  for (const frame of unfinishedFrames(store, session.number, lastSeqOf(store, session.number))) {
+  for (const frame of unfinishedFrames(store, session.number, last)) {
     if (only === undefined || only.hasUnfinished(session, frame)) yield frame;
   }
 }
 
-/** Of all frames, whether they are selected or not. */
-function lastSeqOf(store: Store, session: number): number {
+/** The messages of a stretch of frames, by frame. */
+export function groupBySeq<M extends { seq: number }>(messages: readonly M[]): ReadonlyMap<number, M[]> {
+  const groups = new Map<number, M[]>();
+  for (const message of messages) {
+    const group = groups.get(message.seq);
+    if (group === undefined) groups.set(message.seq, [message]);
+    else group.push(message);
+  }
+  return groups;
+}
+
+/** The number of a session's last whole frame; 0 where it has none. */
+export function lastSeqOf(store: Store, session: number): number {
   const last = store.prepare<[number], number | null>('SELECT max(seq) FROM frame WHERE session = ?').pluck();
   return last.get(session) ?? 0;
 }
 
-function frameRows(store: Store, session: number, only?: FrameSelection): IterableIterator<FrameRow> {
-  const sql = `SELECT ${FRAME_COLUMNS} FROM frame WHERE session = @session ${amongSql('seq', only)} ORDER BY seq`;
-  return store.prepare<[object], FrameRow>(sql).iterate({ ...only?.values, session });
+/** So many frames are read together, or fewer where they are large. */
+export const PAGE_FRAMES = 1000;
+
+const PAGE_BYTES = 1024 * 1024;
+
+/** The frames up to one, in pages. */
+function* framePages(
+  store: Store,
+  session: number,
+  last: number,
+  only: FrameSelection | undefined,
+): Generator<FrameRow[]> {
+  const select = store.prepare<[object], FrameRow>(
+    `SELECT ${FRAME_COLUMNS} FROM frame
+     WHERE session = @session AND seq > @after AND seq <= @upTo ${amongStretchSql('seq', only)} ORDER BY seq`,
+  );
+  for (let after = 0; after < last; ) {
+    const upTo = Math.min(last, after + PAGE_FRAMES);
+    const rows: FrameRow[] = [];
+    let bytes = 0;
+    for (const row of select.iterate({ ...only?.values, session, after, upTo })) {
+      rows.push(row);
+      bytes += row.payload.length;
+      if (bytes >= PAGE_BYTES) break;
+    }
+    after = bytes >= PAGE_BYTES ? (rows.at(-1)?.seq ?? upTo) : upTo;
+    if (rows.length > 0) yield rows;
+  }
 }
 
-/** The frames of a session without their messages, in order of `seq`; those left unfinished come last. */
+/** The frames of a session without their messages, as `eachFrame` has them; those left unfinished come last. */
 export function* eachBareFrame(store: Store, session: number): Generator<BareFrame> {
   const complete = prepareCompletion(store, session);
-  let lastSeq = 0;
-  for (const row of store.prepare<[number, number], FrameRow>(SELECT_FRAMES).iterate(session, 0)) {
-    lastSeq = row.seq;
-    yield complete(row);
-  }
-  yield* unfinishedFrames(store, session, lastSeq);
+  const last = lastSeqOf(store, session);
+  for (const rows of framePages(store, session, last, undefined)) for (const row of rows) yield complete(row);
+  yield* unfinishedFrames(store, session, last);
 }
 
 /** Up to `limit` frames after a `seq`, without their messages. Unlike an iterator it leaves the store free for writing. */
@@ -115,22 +156,18 @@ function prepareCompletion(store: Store, session: number): (row: FrameRow) => Ba
   const edited = new Set(
     store.prepare<[number], number>('SELECT seq FROM frame_edit WHERE session = ?').pluck().all(session),
   );
-  return ({ flags, exchange, sha256, rules, ...row }) => {
+  return (row) => {
     const rest = row.payload.length === PART_BYTES ? parts.all(session, row.seq) : [];
     const payload = rest.length > 0 ? Buffer.concat([row.payload, ...rest]) : row.payload;
-    const { marks, ...form } = formOf(flags, row.channel);
-    const http = exchange === null ? null : { exchange, marks, original: null, sha256 };
-    const redacted = rules === null ? {} : { redacted: rules.split(' ') };
-    return {
-      ...row,
-      ...form,
-      payload,
-      http,
-      ...redacted,
-      isEdited: edited.has(row.seq),
-      isUnfinished: false,
-    };
+    return frameOf({ ...row, payload }, edited.has(row.seq));
   };
+}
+
+export function frameOf({ flags, exchange, sha256, rules, ...row }: FrameRow, isEdited: boolean): BareFrame {
+  const { marks, ...form } = formOf(flags, row.channel);
+  const http = exchange === null ? null : { exchange, marks, original: null, sha256 };
+  const redacted = rules === null ? {} : { redacted: rules.split(' ') };
+  return { ...row, ...form, http, ...redacted, isEdited, isUnfinished: false };
 }
 
 type UnfinishedRow = { channel: Channel; part: number; at: number; bytes: Buffer; exchange: number | null };
@@ -188,31 +225,9 @@ export function prepareMessagesBetween(
   return (after, upTo) => select.all({ session, after, upTo });
 }
 
-/** Walks the messages in step with the frames, or with those of a selection. */
-function createMessageCursor(
-  store: Store,
-  session: number,
-  only?: FrameSelection,
-): { take(seq: number): MessageRow[]; close(): void } {
-  const sql = `${SELECT_MESSAGES} ${amongSql('m.seq', only)} ORDER BY m.seq, m.n`;
-  const rows = store.prepare<[object], MessageRow>(sql).iterate({ ...only?.values, session });
-  let next = rows.next();
-  return {
-    take(seq) {
-      const taken: MessageRow[] = [];
-      while (!next.done && next.value.seq <= seq) {
-        if (next.value.seq === seq) taken.push(next.value);
-        next = rows.next();
-      }
-      return taken;
-    },
-    close: () => void rows.return?.(),
-  };
-}
-
 /** The joint between the filter language, which the store does not know, and all that reads frames. */
 
-/** Some frames of a session: SQL for their `seq`, with `@session` for the session's number and these values by name. */
+/** Some frames of a session: SQL for their `seq`, a column of that name, with `@session` for the session's number and these values by name. */
 export type FrameSelection = {
   sql: string;
   values: Readonly<Record<string, string | number>>;
@@ -226,35 +241,46 @@ export function amongSql(seq: string, only: FrameSelection | undefined): string 
 }
 
 /**
- * Reads the payloads of a session's frames by number. Callers need few at a time, mostly one after another: where they ask in
- * order, small ones that follow are read ahead. Memory is bounded: nothing large is kept.
+ * The same where it is known to be between `@after`, left out, and `@upTo`: of a long session it takes its time to select all
+ * frames, and would take it for each stretch.
+ */
+export function amongStretchSql(seq: string, only: FrameSelection | undefined): string {
+  if (only === undefined) return '';
+  return `AND ${seq} IN (SELECT seq FROM (${only.sql}) WHERE seq > @after AND seq <= @upTo)`;
+}
+
+/**
+ * Reads the payloads of a session's frames by number. Callers ask for most of them, mostly in order, and often again: small ones
+ * are read together with those around them, and stay in memory, so that a recording of some thousand calls is read once. Memory
+ * is bounded: of a longer one the latest are kept, and nothing large is.
  */
 
 type Payload = { channel: Channel; payload: Buffer };
 
-/** Lists with a space between, and the payloads in the same order, one after another. Null where there is no frame. */
+/** Lists with a comma between, and the payloads in the same order, one after another. Null where there is no frame. */
 type Together = [seqs: string, channels: string, lengths: string, bytes: Buffer] | [null, null, null, null];
 
-const MOST_AHEAD = 64;
+/** Frames that were read together. `ends`: where the payload of each ends in `bytes`. */
+type Batch = { seqs: readonly number[]; channels: readonly string[]; ends: number[]; bytes: Buffer };
 
-/** An answer mostly follows its request. */
-const LEAST_AHEAD = 2;
+const TOGETHER = 64;
 
 /** Larger ones are read when they are asked for. */
-const MAX_BYTES_AHEAD = 16 * 1024;
+const MAX_SMALL_BYTES = 16 * 1024;
 
-const MAX_KEPT = 256;
+const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 
-const NOTHING: Together = [null, null, null, null];
+/** Besides the payloads. */
+const BATCH_BYTES = 1024;
 
 /** Returns undefined for a frame that does not exist. */
 export function preparePayloads(store: Store, session: number): (seq: number) => Payload | undefined {
   // In one value, as to hand over a row costs more than all else. As text they are joined byte for byte, whatever they are.
   const selectSmall = store
     .prepare<[number, number, number], Together>(
-      `SELECT group_concat(seq, ' '), group_concat(channel, ' '), group_concat(length(payload), ' '),
+      `SELECT group_concat(seq), group_concat(channel), group_concat(length(payload)),
          CAST(group_concat(payload, '') AS BLOB)
-       FROM frame WHERE session = ? AND seq >= ? AND seq < ? AND size <= ${MAX_BYTES_AHEAD}`,
+       FROM frame WHERE session = ? AND seq >= ? AND seq < ? AND size <= ${MAX_SMALL_BYTES}`,
     )
     .raw();
   const select = store.prepare<[number, number], Payload>(
@@ -265,29 +291,19 @@ export function preparePayloads(store: Store, session: number): (seq: number) =>
       'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
     )
     .pluck();
-  const kept = new Map<number, Payload>();
-  /** What was read last ends before this one. */
-  let next = 0;
-  let ahead = LEAST_AHEAD;
+  const kept = new Map<number, Batch>();
+  let keptBytes = 0;
 
-  function read(from: number): Payload | undefined {
-    ahead = from >= next && from < next + LEAST_AHEAD ? Math.min(ahead * 2, MOST_AHEAD) : LEAST_AHEAD;
-    next = from + ahead;
-    if (kept.size + ahead > MAX_KEPT) kept.clear();
-    keep(selectSmall.get(session, from, next) ?? NOTHING);
-    return kept.get(from) ?? readAlone(from);
-  }
-
-  function keep([seqs, channels, lengths, bytes]: Together): void {
-    if (seqs === null) return;
-    const channelOf = channels.split(' ') as Channel[];
-    const lengthOf = lengths.split(' ');
-    let at = 0;
-    for (const [i, seq] of seqs.split(' ').entries()) {
-      const end = at + Number(lengthOf[i]);
-      kept.set(Number(seq), { channel: channelOf[i] as Channel, payload: bytes.subarray(at, end) });
-      at = end;
+  function read(number: number): Batch {
+    const from = number * TOGETHER;
+    const batch = batchOf(selectSmall.get(session, from, from + TOGETHER));
+    keptBytes += batch.bytes.length + BATCH_BYTES;
+    if (keptBytes > MAX_KEPT_BYTES) {
+      kept.clear();
+      keptBytes = batch.bytes.length + BATCH_BYTES;
     }
+    kept.set(number, batch);
+    return batch;
   }
 
   /** Joins a large payload, which is stored in parts. */
@@ -298,5 +314,19 @@ export function preparePayloads(store: Store, session: number): (seq: number) =>
     return { channel: frame.channel, payload: Buffer.concat([frame.payload, ...rest]) };
   }
 
-  return (seq) => kept.get(seq) ?? read(seq);
+  return (seq) => {
+    const number = Math.floor(seq / TOGETHER);
+    const { seqs, channels, ends, bytes } = kept.get(number) ?? read(number);
+    const i = seqs.indexOf(seq);
+    if (i < 0) return readAlone(seq);
+    return { channel: channels[i] as Channel, payload: bytes.subarray(i === 0 ? 0 : ends[i - 1], ends[i]) };
+  };
+}
+
+function batchOf(found: Together | undefined): Batch {
+  const [seqs, channels, lengths, bytes] = found ?? [null, null, null, null];
+  if (seqs === null) return { seqs: [], channels: [], ends: [], bytes: Buffer.alloc(0) };
+  const ends: number[] = JSON.parse(`[${lengths}]`);
+  for (let i = 1; i < ends.length; i += 1) ends[i] = (ends[i] as number) + (ends[i - 1] as number);
+  return { seqs: JSON.parse(`[${seqs}]`), channels: channels.split(','), ends, bytes };
 }

@@ -2,11 +2,12 @@
 
 import { memoize } from '../../protocol/bounded.ts';
 import type { HttpExchange, SidedEdit } from '../../protocol/http/exchange.ts';
-import type { HeaderFields } from '../../protocol/http/headers.ts';
+import { fieldOf, type HeaderFields } from '../../protocol/http/headers.ts';
 import { type HttpClosing, httpClosing } from '../../protocol/message/correlate.ts';
 import type { HttpEndEvent } from '../../protocol/wire/http-event.ts';
 import type { Store } from '../file/open.ts';
 import { type BareFrame, type FrameSelection, prepareFramesAfter } from './frames.ts';
+import { eachRow } from './pages.ts';
 
 /** In the order in which they stood. */
 /** A row of `http_exchange`. Times in microseconds since the Unix epoch, headers with credentials masked. */
@@ -57,10 +58,12 @@ const SELECT = `SELECT number, method, path, version, client, request_headers AS
 
 /** All HTTP exchanges of a session, in the order in which they began. */
 export function* eachHttpExchange(store: Store, session: number): Generator<HttpExchangeRow> {
-  for (const row of store.prepare<[number], Columns>(`${SELECT} ORDER BY number`).iterate(session)) {
-    yield rowOf(row);
-  }
+  const rowsAfter = prepareHttpExchangesAfter(store, session, EXCHANGES_AT_ONCE);
+  for (let rows = rowsAfter(0); rows.length > 0; rows = rowsAfter(rows.at(-1)?.number ?? 0)) yield* rows;
 }
+
+/** Each has its headers. */
+const EXCHANGES_AT_ONCE = 200;
 
 /** Up to `limit` exchanges after a number. Unlike an iterator it leaves the store free for writing. */
 export function prepareHttpExchangesAfter(
@@ -103,19 +106,38 @@ export function prepareHttpSummary(
   };
 }
 
+const HAS_TRACEPARENT = `instr(lower(request_headers), '"traceparent"') > 0`;
+
+/** Whether any HTTP request of the session has a header `traceparent`. */
+export function hasTraceparents(store: Store, session: number): boolean {
+  const sql = `SELECT 1 FROM http_exchange WHERE session = ? AND ${HAS_TRACEPARENT} LIMIT 1`;
+  return store.prepare<[number]>(sql).get(session) !== undefined;
+}
+
+/** The header `traceparent` of a request, as it was written; null where it has none. */
+export function prepareTraceparent(store: Store, session: number): (exchange: number) => string | null {
+  const select = store
+    .prepare<[number, number], string>(
+      `SELECT request_headers FROM http_exchange WHERE session = ? AND number = ? AND ${HAS_TRACEPARENT}`,
+    )
+    .pluck();
+  return (exchange) => {
+    const headers = select.get(session, exchange);
+    return headers === undefined ? null : (fieldOf(JSON.parse(headers), TRACEPARENT_HEADER) ?? null);
+  };
+}
+
+export const TRACEPARENT_HEADER = 'traceparent';
+
 /** That an HTTP exchange began or ended. */
 export type HttpMoment = { number: number; at: number; isEnd: 0 | 1 };
 
 /** When the HTTP exchanges of a session began and ended, in order of time. */
-export function eachHttpMoment(store: Store, session: number): IterableIterator<HttpMoment> {
-  return store
-    .prepare<[number, number], HttpMoment>(
-      `SELECT number, at, 0 AS isEnd FROM http_exchange WHERE session = ?
-       UNION ALL
-       SELECT number, ended_at, 1 FROM http_exchange WHERE session = ? AND ended_at IS NOT NULL
-       ORDER BY at, isEnd, number`,
-    )
-    .iterate(session, session);
+export function eachHttpMoment(store: Store, session: number): Generator<HttpMoment> {
+  const sql = `SELECT number, at, 0 AS isEnd FROM http_exchange WHERE session = @session
+    UNION ALL
+    SELECT number, ended_at, 1 FROM http_exchange WHERE session = @session AND ended_at IS NOT NULL`;
+  return eachRow<HttpMoment>(store, sql, ['at', 'isEnd', 'number'], { session });
 }
 
 /** An HTTP exchange that may have ended without answers to what was asked on it. */
@@ -203,7 +225,7 @@ function parsed<T>(json: string | null): T | null {
 /**
  * Reads HTTP heads by exchange number. Reads 32 rows ahead, because callers walk them in order, and often ask for the same one
  * again. Most exchanges have the same headers as others: these are parsed once, and are the same object then. Memory is
- * bounded.
+ * bounded: a few MB.
  */
 
 export type HttpHead = Pick<
@@ -225,7 +247,7 @@ type Row = [
 
 const AHEAD = 32;
 
-const MAX_KEPT = 256;
+const MAX_KEPT = 16_384;
 
 const FIELDS_KEPT = { maxEntries: 256, maxLength: 8 * 1024 };
 
@@ -279,33 +301,26 @@ export type HeadMoment = {
 };
 
 /** In order of time; of one moment requests first, then by number. */
-export function eachHeadMoment(store: Store, session: number): IterableIterator<HeadMoment> {
-  return store
-    .prepare<[number, number, number], HeadMoment>(
-      `SELECT number, ${REQUEST_HEAD} AS kind, 0 AS "index", min(at, ifnull(ended_at, at)) AS at
-       FROM http_exchange WHERE session = ?
-       UNION ALL
-       SELECT number, ${INFORMATION}, one.key,
-         min(json_extract(one.value, '$.at'), ifnull(ended_at, json_extract(one.value, '$.at')))
-       FROM http_exchange, json_each(informations) AS one WHERE session = ? AND informations IS NOT NULL
-       UNION ALL
-       SELECT number, ${RESPONSE_HEAD}, 0, min(response_at, ifnull(ended_at, response_at))
-       FROM http_exchange WHERE session = ? AND response_at IS NOT NULL
-       ORDER BY at, kind, number, "index"`,
-    )
-    .iterate(session, session, session);
+export function eachHeadMoment(store: Store, session: number): Generator<HeadMoment> {
+  const sql = `SELECT number, ${REQUEST_HEAD} AS kind, 0 AS "index", min(at, ifnull(ended_at, at)) AS at
+    FROM http_exchange WHERE session = @session
+    UNION ALL
+    SELECT number, ${INFORMATION}, one.key,
+      min(json_extract(one.value, '$.at'), ifnull(ended_at, json_extract(one.value, '$.at')))
+    FROM http_exchange, json_each(informations) AS one WHERE session = @session AND informations IS NOT NULL
+    UNION ALL
+    SELECT number, ${RESPONSE_HEAD}, 0, min(response_at, ifnull(ended_at, response_at))
+    FROM http_exchange WHERE session = @session AND response_at IS NOT NULL`;
+  return eachRow<HeadMoment>(store, sql, ['at', 'kind', 'number', 'index'], { session });
 }
 
 /** `after` is the session's last frame by then. */
 export type EndMoment = { number: number; at: number; after: number };
 
-export function eachEndMoment(store: Store, session: number): IterableIterator<EndMoment> {
-  return store
-    .prepare<[number], EndMoment>(
-      `SELECT number, ended_at AS at, ifnull(ended_after, 0) AS after FROM http_exchange
-       WHERE session = ? AND ended_at IS NOT NULL ORDER BY ended_after, ended_at, number`,
-    )
-    .iterate(session);
+export function eachEndMoment(store: Store, session: number): Generator<EndMoment> {
+  const sql = `SELECT number, ended_at AS at, ifnull(ended_after, 0) AS after FROM http_exchange
+    WHERE session = @session AND ended_at IS NOT NULL`;
+  return eachRow<EndMoment>(store, sql, ['after', 'at', 'number'], { session });
 }
 
 /** The bodies and events of a session's HTTP exchanges, by exchange. */

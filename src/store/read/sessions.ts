@@ -3,7 +3,7 @@
 import { hostname } from 'node:os';
 import { TapedeckError } from '../../errors.ts';
 import type { Era } from '../../protocol/message/conversation.ts';
-import type { EndReason, SessionRedaction } from '../file/columns.ts';
+import type { EndReason, RunEvidence, SessionRedaction } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { isAlive } from '../file/process.ts';
 
@@ -45,6 +45,8 @@ export type SessionRow = {
   httpExchanges: number;
   /** The other tool that recorded it; null: tapedeck did. */
   importedFrom: string | null;
+  /** The client run that it belongs to (runs.ts); null: nothing tells. */
+  run: string | null;
 };
 
 /** The label that says which other tool has recorded a session. */
@@ -59,7 +61,8 @@ const SESSION_COLUMNS = `number, id, name, basis, transport, target, started_at 
   CASE WHEN redaction ->> '$.capture' = 'meta' THEN 'meta' ELSE 'full' END AS capture,
   (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS httpExchanges,
   CASE WHEN imported_at IS NOT NULL THEN
-    (SELECT l.value FROM label AS l WHERE l.session = session.number AND l.key = '${IMPORTED}') END AS importedFrom`;
+    (SELECT l.value FROM label AS l WHERE l.session = session.number AND l.key = '${IMPORTED}') END AS importedFrom,
+  (SELECT r.id FROM run AS r WHERE r.session = session.number LIMIT 1) AS run`;
 
 /** All sessions, the newest first. */
 export function eachSession(store: Store): IterableIterator<SessionRow> {
@@ -139,35 +142,50 @@ export type SessionDetails = {
   labels: [key: string, value: string][];
   /** Null for HTTP. */
   command: string[] | null;
+  /** Where the server was started; null for HTTP. */
+  cwd: string | null;
+  serverPid: number | null;
+  /** Null where it was recorded here. */
+  importedAt: number | null;
   clientClosedAt: number | null;
   serverClosedAt: number | null;
   /** The version that recorded it. */
   tapedeck: string;
   /** Null: nothing was redacted. */
   redaction: SessionRedaction | null;
+  /** The client's process, where it tells the session's run. */
+  run: RunEvidence | null;
 };
 
-type Columns = Omit<SessionDetails, 'labels' | 'command' | 'redaction'> & {
+type Columns = Omit<SessionDetails, 'labels' | 'command' | 'redaction' | 'run'> & {
   command: string | null;
   redaction: string | null;
 };
 
+/** Throws `TapedeckError` `not-found` for one that was removed. */
 export function sessionDetails(store: Store, session: number): SessionDetails {
   const row = store
     .prepare<[number], Columns>(
-      `SELECT command, client_closed_at AS clientClosedAt, server_closed_at AS serverClosedAt, tapedeck,
+      `SELECT command, cwd, server_pid AS serverPid, imported_at AS importedAt, client_closed_at AS clientClosedAt, server_closed_at AS serverClosedAt, tapedeck,
          redaction
        FROM session WHERE number = ?`,
     )
     .get(session);
-  if (row === undefined) throw new RangeError(`the store has no session ${session}`);
+  // It was found a moment ago.
+  if (row === undefined) throw new TapedeckError('not-found', 'The session was removed meanwhile.');
   const labels = store
     .prepare<[number], { key: string; value: string }>(
       'SELECT key, value FROM label WHERE session = ? ORDER BY key',
     )
     .all(session);
+  const run = store
+    .prepare<[number], RunEvidence>(
+      "SELECT kind, key FROM run WHERE session = ? AND kind IN ('process', 'peer') ORDER BY kind DESC LIMIT 1",
+    )
+    .get(session);
   return {
     ...row,
+    run: run ?? null,
     command: row.command === null ? null : (JSON.parse(row.command) as string[]),
     redaction: row.redaction === null ? null : (JSON.parse(row.redaction) as SessionRedaction),
     labels: labels.map(({ key, value }) => [key, value]),

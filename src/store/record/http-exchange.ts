@@ -52,6 +52,8 @@ export type HttpRun = {
   sessions: HttpSessions;
   /** The session of this number. */
   sessionOf: (number: number) => PendingSession;
+  /** An exchange of the session came from this address. */
+  onConnection: (session: PendingSession, address: string) => void;
   /** Whether an event with this id and these data came before in the session; remembers it. */
   hasSeen: (session: PendingSession, eventId: string, data: Buffer) => boolean;
 };
@@ -162,6 +164,7 @@ export class OpenHttpExchange {
     );
     this.#session = sessionOf(number);
     this.#session.begin(this.#row);
+    this.#run.onConnection(this.#session, client);
     return this.#session;
   }
 

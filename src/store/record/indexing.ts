@@ -1,8 +1,9 @@
 /** The indexes of the sessions that are recorded: made after their frames are stored, as far as time allows. */
 
 import { BoundedMap } from '../../protocol/bounded.ts';
+import { headerOf } from '../../protocol/http/headers.ts';
 import type { Store } from '../file/open.ts';
-import { closingOf } from '../read/http.ts';
+import { closingOf, TRACEPARENT_HEADER } from '../read/http.ts';
 import { createIndexer, type Indexer, prepareIndex, restartIndexer } from '../write/index.ts';
 import type { PendingSession, SessionKey } from '../write/pending.ts';
 
@@ -21,6 +22,18 @@ export type Indexing = {
   /** Gives up: readers complete the index. */
   stop(): void;
 };
+
+/** Equal heads are one and the same list, so that most need not be looked through. */
+const tracedHeads = new WeakMap<readonly string[], boolean>();
+
+function isTraced(requestHeaders: readonly string[]): boolean {
+  let known = tracedHeads.get(requestHeaders);
+  if (known === undefined) {
+    known = headerOf(requestHeaders, TRACEPARENT_HEADER) !== '';
+    tracedHeads.set(requestHeaders, known);
+  }
+  return known;
+}
 
 /** So many sessions keep what their index needs to go on. Of another one that speaks again, the index begins anew. */
 const MAX_INDEXERS = 1000;
@@ -55,6 +68,8 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
       if (isAtHand) indexer?.remember(session.frames(), session.firstSeq());
       const closed = [...session.httpExchanges()].flatMap(closingOf).sort((a, b) => a.after - b.after);
       for (const httpExchange of closed) indexer?.close(httpExchange);
+      if ([...session.httpExchanges()].some(({ requestHeaders }) => isTraced(requestHeaders)))
+        indexer?.expectTraces();
       behind.add(session);
     },
     setBehind: (session) => void (isStopped || behind.add(session)),

@@ -9,7 +9,9 @@ import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Frame } from '../../protocol/wire/frame.ts';
 import type { SessionEnd, SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
-import { processStarted } from '../file/process.ts';
+import { createPeerFinder } from '../file/peer.ts';
+import { type ClientProcess, processStarted } from '../file/process.ts';
+import { createPeers } from '../write/peers.ts';
 import { createPendingSession, type PendingSession, type SessionKey } from '../write/pending.ts';
 import {
   createFrameRedactor,
@@ -33,7 +35,7 @@ export type Intake = {
   /** The same for a spool: nothing is indexed until it goes into the store again. */
   openSpool(spool: Store): void;
   /** Who uses a recorder by stdio; call it before `open`. Null: unknown. */
-  setClient(client: Client | null): void;
+  setClient(client: ClientProcess | null): void;
   /** The public id of the session by stdio, once it has a row; null: it has none, or there may be many. */
   sessionId(): string | null;
   /** So many frames wait to be stored. */
@@ -51,13 +53,13 @@ export type Intake = {
   giveUp(): void;
   /** Indexes for about so many milliseconds. True: nothing is left. Throws SQLite's error. */
   index(maxMs: number): boolean;
+  /** Looks for a client of a recorder by HTTP, if it is time; gives the milliseconds until the next one, null: none. Never rejects. */
+  findClients(): Promise<number | null>;
   /** Gives up on the index: readers complete it. */
   stopIndexing(): void;
   /** Stores how it ended, and returns rows as `confirm` does. Throws SQLite's error, and may be called again then. */
   end(end: SessionEnd): readonly SessionKey[];
 };
-
-type Client = { pid: number; program: string };
 
 /** What the rows of all sessions of this run say. */
 type Common = Omit<SessionStart, 'at' | 'basis' | 'transport'>;
@@ -92,22 +94,21 @@ export function createIntake(
   const sessions = new Map<number, PendingSession>();
   /** Those with something that waits to be stored. */
   const fresh = new Set<PendingSession>();
-  /** The store, once it has been open, and its index. */
-  let store: Opened | null = null;
+  /** The store, once it has been open, and its index; what is written to at the moment. */
+  let [store, opened]: [Opened | null, Opened | null] = [null, null];
   let indexing: Indexing | null = null;
-  let opened: Opened | null = null;
   const detour = createDetour();
-  let common: Common | null = null;
-  let client: Client | null = null;
+  let [common, client]: [Common | null, ClientProcess | null] = [null, null];
   /** What `save` has stored, until `confirm`. */
   let saved = new Map<PendingSession, SessionKey>();
   let pieces = NOTHING;
+  const peers = createPeers(() => opened?.store ?? null, hostname(), createPeerFinder());
   const framer = createFramer();
 
   function createFramer(): Framer {
     if (isStdio) return createStdioFramer(sessionOf(1), maxFrameBytes, firstSign);
     return createHttpFramer({
-      ...{ maxFrameBytes, firstSign, sessionOf },
+      ...{ maxFrameBytes, firstSign, sessionOf, onConnection: peers.saw },
       mcpPath: new URL(start.target).pathname,
       // What of it waits to be stored is kept where it waits. An index that is behind is left to readers.
       onForgotten(number) {
@@ -192,6 +193,7 @@ export function createIntake(
       processStarted: processStarted(start.pid),
       clientPid: client?.pid ?? null,
       clientProgram: client?.program ?? null,
+      clientStarted: client?.started ?? null,
       redaction: redactionColumn(file, redaction),
     };
   }
@@ -265,8 +267,10 @@ export function createIntake(
       for (const session of fresh) session.giveUp();
     },
     index: (maxMs) => (opened === store ? (indexing?.advance(maxMs) ?? true) : true),
+    findClients: peers.look,
     stopIndexing: () => indexing?.stop(),
     end(end) {
+      peers.stop();
       for (const session of sessions.values()) if (session.state.end === null) session.change({ end });
       // Rows that are there first: they need hardly any room on a disk that may be full.
       const missing = [...fresh].filter(({ key }) => key === null);

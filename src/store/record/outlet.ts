@@ -8,9 +8,9 @@ import { existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
 import type { SessionEnd } from '../file/columns.ts';
-import { closeAtOnce, openSpool, openStore, type Store } from '../file/open.ts';
+import { closeAtOnce, openStore, type Store } from '../file/open.ts';
 import { adoptKey, placeholderKey } from '../file/secret.ts';
-import { openLeftSpool, removeSpool, spoolPath, spoolsOf } from '../file/spool.ts';
+import { makeSpool, openLeftSpool, removeSpool, spoolsOf } from '../file/spool.ts';
 import { type Trouble, troubleOf } from '../file/trouble.ts';
 import type { SessionKey } from '../write/pending.ts';
 import { createTakeIn, type TakeIn } from '../write/take-in.ts';
@@ -50,10 +50,13 @@ type OutletOptions = {
 const BUSY_MS = 100;
 
 /** And taking in, which can be tried again: frames come meanwhile. */
-const TAKE_IN_BUSY_MS = 20;
+const TAKE_IN_BUSY_MS = 40;
 
-/** A spool is taken in about so often, for so long at once, and never while frames wait. */
-const TAKE_IN_EVERY_MS = 1000;
+/**
+ * A spool is taken in about so often, for so long at once, and never while frames wait. A crowd that begins together soon has
+ * room for all: so it is tried soon, and less often the longer that fails.
+ */
+const TAKE_IN_EVERY_MS = { least: 50, most: 1000 };
 
 const TAKE_IN_SLICE_MS = 30;
 
@@ -170,7 +173,7 @@ export function createOutlet(options: OutletOptions): Outlet {
   }
 
   function beginSpool(): Spool {
-    const own = openSpool(spoolPath(file, run), isDurable);
+    const own = makeSpool(file, run, isDurable);
     try {
       if (isRedacted) key ??= keyIn(file);
       if (key !== undefined) adoptKey(own, key);
@@ -182,7 +185,7 @@ export function createOutlet(options: OutletOptions): Outlet {
     }
     onStore(undefined);
     store?.pragma(`busy_timeout = ${TAKE_IN_BUSY_MS}`);
-    plan(TAKE_IN_EVERY_MS);
+    plan(TAKE_IN_EVERY_MS.least);
     return { store: own, takeIn: lazyTakeIn(own), since: performance.now() };
   }
 
@@ -210,9 +213,15 @@ export function createOutlet(options: OutletOptions): Outlet {
     if (spool !== undefined) {
       const isAll = takeInOwn(TAKE_IN_SLICE_MS);
       if (spool === undefined) plan(0);
-      else plan(isAll === null ? TAKE_IN_EVERY_MS * (0.75 + Math.random() / 2) : 0);
+      else plan(isAll === null ? untilNextTry(spool) : 0);
       tellIfLong();
     } else if (takeInLeft()) plan(TAKE_IN_SLICE_MS);
+  }
+
+  function untilNextTry({ since }: Spool): number {
+    const { least, most } = TAKE_IN_EVERY_MS;
+    const age = performance.now() - since;
+    return Math.min(Math.max(age / 4, least), most) * (0.75 + Math.random() / 2);
   }
 
   /** True: everything of the spool is in the store, which is written to again. Null: not now. */
@@ -292,7 +301,7 @@ export function createOutlet(options: OutletOptions): Outlet {
         }
       } else inSpool(() => intake.end(end));
       // A store that could not be had a moment ago is not asked again.
-      if (spool !== undefined && performance.now() - spool.since > TAKE_IN_EVERY_MS / 2)
+      if (spool !== undefined && performance.now() - spool.since > TAKE_IN_EVERY_MS.most / 2)
         takeInOwn(LAST_TAKE_IN_MS);
     },
     close() {

@@ -9,7 +9,14 @@ import type { Loss, SessionEnd, SessionStart, StdioGap } from '../file/columns.t
 import type { RetentionLimits } from '../keep/retention.ts';
 import { type Batcher, createBatcher, HEADER_BYTES } from './batch.ts';
 
-type FoundByWriter = 'host' | 'processStarted' | 'clientPid' | 'clientProgram' | 'redaction';
+type FoundByWriter =
+  | 'host'
+  | 'processStarted'
+  | 'clientPid'
+  | 'clientProgram'
+  | 'clientStarted'
+  | 'run'
+  | 'redaction';
 
 /** What the writer cannot find out by itself. `parentPid` is the process that started tapedeck. */
 export type RecordingStart = Omit<SessionStart, FoundByWriter> & { parentPid: number };

@@ -104,6 +104,8 @@ let unfinishedTimer: NodeJS.Timeout | undefined;
 
 let indexTimer: NodeJS.Timeout | undefined;
 
+let clientTimer: NodeJS.Timeout | undefined;
+
 function tell(message: FromWorker): void {
   parentPort?.postMessage(message);
 }
@@ -200,6 +202,7 @@ function takeWaiting(): void {
 function tick(): void {
   framer.tick(Date.now() * 1000);
   upkeep?.poke();
+  findClients();
 }
 
 /** Everything that is there in the same turn goes into one transaction: a commit costs as much as hundreds of frames. */
@@ -252,6 +255,15 @@ function index(): void {
   const began = performance.now();
   if (!tryIndex(pace.sliceMs(began))) planIndexing();
   pace.onWorked(began, performance.now());
+  findClients();
+}
+
+function findClients(): void {
+  clearTimeout(clientTimer);
+  void intake.findClients().then((restMs) => {
+    clearTimeout(clientTimer);
+    if (restMs !== null && !isFinishing) clientTimer = setTimeout(findClients, restMs);
+  });
 }
 
 /** True: nothing is left to do here. After lasting trouble the next reader does it: nobody has to know. */
@@ -278,6 +290,7 @@ function finish(end: SessionEnd): void {
   clearTimeout(commitPlanned);
   clearTimeout(unfinishedTimer);
   clearTimeout(indexTimer);
+  clearTimeout(clientTimer);
   if (!outlet.save(false)) giveUp();
   outlet.end(end);
   tryIndex(LAST_INDEXING_MS);

@@ -11,13 +11,22 @@ import {
   type IndexedMessage,
 } from '../../protocol/message/conversation.ts';
 import type { Outcome } from '../../protocol/message/correlate.ts';
+import { readTraceparent } from '../../protocol/message/trace.ts';
 import { pause, type Store } from '../file/open.ts';
 import { prepareFramesAfter } from '../read/frames.ts';
-import { type ClosedHttpExchange, closedHttpExchanges } from '../read/http.ts';
+import {
+  type ClosedHttpExchange,
+  closedHttpExchanges,
+  hasTraceparents,
+  prepareTraceparent,
+} from '../read/http.ts';
+import { prepareTraceInsert } from './run.ts';
 
 export type Indexer = {
   /** Frames that were stored just now: while they are at hand they need not be read back. Kept until they are indexed. */
   remember(frames: readonly FrameWithReading[], firstSeq: number): void;
+  /** Says that HTTP requests of the session have a header `traceparent`: from now on it is looked for. */
+  expectTraces(): void;
   /** Says how an HTTP exchange ended, if not with answers. Exchanges come in the order in which they ended. */
   close(closed: ClosedHttpExchange): void;
   /** Whether an error left it with more than is stored: it cannot go on, and must be restarted. */
@@ -32,14 +41,23 @@ const FRAMES_AT_ONCE = 64;
 /** What writes the index of a store, prepared once for all of its sessions. */
 export type IndexWriter = {
   insert(session: number, indexed: IndexedMessage): void;
+  /** `traceparent` as it was written, valid or not. */
+  trace(session: number, seq: number, traceparent: string): void;
   setOutcome(session: number, outcome: Outcome, seq: number, n: number): void;
   update(session: number, facts: ConversationFacts, indexed: number): void;
 };
 
 export function prepareIndex(store: Store): IndexWriter {
   const setOutcome = store.prepare('UPDATE message SET outcome = ? WHERE session = ? AND seq = ? AND n = ?');
+  let insertTrace: ReturnType<typeof prepareTraceInsert> | undefined;
   return {
     insert: prepareMessageInsert(store),
+    trace(session, seq, traceparent) {
+      const context = readTraceparent(traceparent);
+      if (context === null) return;
+      insertTrace ??= prepareTraceInsert(store);
+      insertTrace(session, seq, context);
+    },
     setOutcome: (session, outcome, seq, n) => void setOutcome.run(outcome, session, seq, n),
     update: prepareFactsUpdate(store),
   };
@@ -52,6 +70,8 @@ export function createIndexer(store: Store, session: number, index: IndexWriter)
   let framesAfter: ReturnType<typeof prepareFramesAfter> | undefined;
   let isSpoiled = false;
   let indexed = 0;
+  /** Null where none is expected. */
+  let traceparentOf: ReturnType<typeof prepareTraceparent> | null = null;
   const closed: ClosedHttpExchange[] = [];
   /** How many of them are concluded. */
   let concluded = 0;
@@ -80,7 +100,12 @@ export function createIndexer(store: Store, session: number, index: IndexWriter)
     for (;;) {
       const isDone = !visitNext(upTo, (frame, seq) => {
         concludeUpTo(seq - 1);
-        for (const message of conversation.add(frame, seq)) index.insert(session, message);
+        for (const indexed of conversation.add(frame, seq)) {
+          index.insert(session, indexed);
+          const { traceparent } = indexed.message.details;
+          if (traceparent !== null) index.trace(session, seq, traceparent);
+        }
+        if (traceparentOf !== null) traceRequest(frame, seq);
         upTo = seq;
       });
       if (!isDone && performance.now() < deadline) continue;
@@ -90,6 +115,11 @@ export function createIndexer(store: Store, session: number, index: IndexWriter)
     }
   }
   const advance = store.transaction(indexSome).immediate;
+
+  function traceRequest({ channel, http }: FrameWithReading, seq: number): void {
+    const traceparent = channel === 'request' && http !== null ? traceparentOf?.(http.exchange) : null;
+    if (typeof traceparent === 'string') index.trace(session, seq, traceparent);
+  }
 
   function concludeUpTo(seq: number): void {
     for (let next = closed[concluded]; next !== undefined && next.after <= seq; next = closed[concluded]) {
@@ -102,6 +132,9 @@ export function createIndexer(store: Store, session: number, index: IndexWriter)
   return {
     remember(frames, firstSeq) {
       if (frames.length > 0) recent = { frames, firstSeq };
+    },
+    expectTraces() {
+      traceparentOf ??= prepareTraceparent(store, session);
     },
     close: (exchange) => void closed.push(exchange),
     isSpoiled: () => isSpoiled,
@@ -142,6 +175,7 @@ export function restartIndexer(
   forgetIndex(store, session, onSlice);
   const indexer = createIndexer(store, session, index);
   for (const exchange of closedHttpExchanges(store, session)) indexer.close(exchange);
+  if (hasTraceparents(store, session)) indexer.expectTraces();
   return indexer;
 }
 
@@ -151,8 +185,10 @@ const MESSAGES_AT_ONCE = 2048;
 export function forgetIndex(store: Store, session: number, onSlice: () => void): void {
   const setBehind = store.prepare('UPDATE session SET indexed = 0 WHERE number = ?');
   const remove = store.prepare(`DELETE FROM message WHERE session = ? LIMIT ${MESSAGES_AT_ONCE}`);
+  const removeTraces = store.prepare(`DELETE FROM trace WHERE session = ?`);
   const forgetSome = store.transaction(() => {
     setBehind.run(session);
+    removeTraces.run(session);
     return remove.run(session).changes;
   }).immediate;
   for (let began = performance.now(); forgetSome() === MESSAGES_AT_ONCE; began = performance.now()) {

@@ -10,7 +10,7 @@ import type { Loss, SessionEnd, SessionStart } from '../file/columns.ts';
 import { openSpool, openStore, type Store } from '../file/open.ts';
 import { storePath } from '../file/path.ts';
 import { processStarted } from '../file/process.ts';
-import { spoolPath } from '../file/spool.ts';
+import { lastSpoolOf } from '../file/spool.ts';
 import { createStoreRedactor, redactionColumn, redactStart } from './redaction.ts';
 import { prepareSessionInsert } from './rows.ts';
 
@@ -20,7 +20,10 @@ export type LastWords = {
   /** Tells this recorder's spool from others. */
   run: string;
   redaction: RedactionProfile | null;
-  session: Omit<SessionStart, 'host' | 'processStarted' | 'clientPid' | 'clientProgram' | 'redaction'>;
+  session: Omit<
+    SessionStart,
+    'host' | 'processStarted' | 'clientPid' | 'clientProgram' | 'clientStarted' | 'run' | 'redaction'
+  >;
   /** The id of its session, where its writer could tell it. */
   id: string | null;
   loss: Loss;
@@ -33,7 +36,7 @@ const BUSY_MS = 100;
 /** Writes into the store, else into the recorder's spool. Throws SQLite's or the system's error where there is neither. */
 export function writeLastWords(words: LastWords): void {
   const file = storePath(words.file);
-  const spool = spoolPath(file, words.run);
+  const spool = lastSpoolOf(file, words.run);
   // What is in it is newer than what is in the store.
   if (!existsSync(spool) && tryWrite(() => openStore(file, { busyMs: BUSY_MS }), words) === null) return;
   const error = tryWrite(() => openSpool(spool, false), words);

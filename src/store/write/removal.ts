@@ -4,6 +4,7 @@
  * `removal` knows what has not followed yet: a process that is killed on the way leaves a sound store, and the next one goes on.
  */
 import type { Store } from '../file/open.ts';
+import { prepareEvidenceOf, prepareRunPart } from './run.ts';
 
 /** Tables whose rows may be large, in the order in which they go, with the column that makes them so. */
 const LARGE: readonly { table: string; column: string }[] = [
@@ -57,11 +58,17 @@ export function createRemoval(store: Store): Removal {
     ...LARGE.map(({ table, column }) => prepareLarge(store, table, column)),
   ];
 
+  const evidenceOf = prepareEvidenceOf(store);
+  const partRun = prepareRunPart(store);
+
   const removeSome = store.transaction(() => {
     const session = next.get();
     if (session === undefined) return;
+    const evidence = evidenceOf(session);
     const isEmpty = steps.every((step) => step(session) === 0);
     if (isEmpty) done.run(session);
+    // What it alone had tied together are several runs from now on.
+    if (evidenceOf(session).id === null) partRun(evidence);
   }).immediate;
 
   return {

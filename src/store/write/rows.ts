@@ -10,6 +10,7 @@ import { flagsOf, PART_BYTES, type SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import type { PendingSession, SessionKey, UnfinishedPiece } from './pending.ts';
 import { createHeadRedactor } from './redaction.ts';
+import { evidenceOf, prepareRunJoin } from './run.ts';
 
 /** Call its methods inside a transaction. They throw SQLite's errors. */
 export type RowWriter = {
@@ -96,19 +97,21 @@ export function insertSession(store: Store, start: SessionStart): SessionKey {
 export function prepareSessionInsert(store: Store): (start: SessionStart, id?: string) => SessionKey {
   const insert = store.prepare(
     `INSERT INTO session (number, id, name, basis, transport, target, command, cwd, started_at, host, pid, process_started,
-       client_pid, client_program, tapedeck, redaction)
+       client_pid, client_program, client_started, tapedeck, redaction)
      VALUES (${NEXT_NUMBER}, @id, @name, @basis, @transport, @target, @command, @cwd, @at, @host, @pid, @processStarted,
-       @clientPid, @clientProgram, @tapedeck, @redaction)`,
+       @clientPid, @clientProgram, @clientStarted, @tapedeck, @redaction)`,
   );
+  const join = prepareRunJoin(store);
   const insertLabel = store.prepare('INSERT OR REPLACE INTO label (session, key, value) VALUES (?, ?, ?)');
   return store.transaction((start: SessionStart, id = newSessionId()) => {
-    const { labels, command, redaction = null, ...columns } = start;
+    const { labels, command, redaction = null, clientStarted = null, run: _, ...columns } = start;
     const { lastInsertRowid } = insert.run({
-      ...{ ...columns, id, redaction },
+      ...{ ...columns, id, redaction, clientStarted },
       command: command && JSON.stringify(command),
     });
     const number = Number(lastInsertRowid);
     for (const [key, value] of labels) insertLabel.run(number, key, value);
+    for (const evidence of evidenceOf(start)) join(number, evidence);
     return { number, id };
   }).immediate;
 }

@@ -7,9 +7,11 @@
  * The index of messages does not come along: the session is behind afterwards, and its recorder or the next reader indexes it.
  */
 
+import type { RunEvidence } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { adoptKey, placeholderKey } from '../file/secret.ts';
 import { insertRow, NEXT_NUMBER } from './rows.ts';
+import { prepareRunJoin } from './run.ts';
 
 export type TakeIn = {
   /** More of this session, by its number in the spool, is to be taken in. */
@@ -34,6 +36,9 @@ const NEWEST = [
   ...['basis', 'transport', 'server_pid', 'ended_at', 'end_reason', 'exit_code', 'signal'],
   ...['client_closed_at', 'server_closed_at'],
 ];
+
+/** What may be found out later than the session begins. */
+const CLIENT = ['client_pid', 'client_program', 'client_started'];
 
 type SessionColumns = { number: number; id: string; dropped: number; dropped_bytes: number };
 
@@ -98,8 +103,13 @@ function prepareSession(store: Store, spool: Store): (session: number) => number
   const insertLabel = store.prepare('INSERT OR IGNORE INTO label (session, key, value) VALUES (?, ?, ?)');
   const update = store.prepare(
     `UPDATE session SET ${NEWEST.map((column) => `${column} = @${column}`).join(', ')},
+       ${CLIENT.map((column) => `${column} = coalesce(@${column}, ${column})`).join(', ')},
        dropped = max(dropped, @dropped), dropped_bytes = max(dropped_bytes, @dropped_bytes) WHERE number = @number`,
   );
+  const evidence = spool.prepare<[number], RunEvidence>(
+    "SELECT kind, key FROM run WHERE session = ? AND kind <> 'trace'",
+  );
+  const join = prepareRunJoin(store);
   return (session) => {
     const row = select.get(session) as SessionColumns;
     const known = find.get(row.id);
@@ -108,6 +118,7 @@ function prepareSession(store: Store, spool: Store): (session: number) => number
       insert({ ...row, number, frames: 0, bytes: 0, truncated: 0 });
       for (const { key, value } of labels.all(session)) insertLabel.run(number, key, value);
     } else update.run({ ...row, number });
+    for (const one of evidence.all(session)) join(number, one);
     return number;
   };
 }

@@ -116,12 +116,13 @@ inFull(
   'the pre-commit hook of the docs refuses a commit with a secret, and lets one without pass',
   async () => {
     const hook = blocksOf('docs/secrets.md').find(({ text }) => text.startsWith('#!/bin/sh'))?.text ?? '';
-    expect(hook).toContain('tapedeck scan');
+    expect(hook).toContain('npx mcp-tapedeck scan');
     const folder = tempFolder();
     const bin = join(folder, 'bin');
     mkdirSync(bin);
-    writeFileSync(join(bin, 'tapedeck'), `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`);
-    chmodSync(join(bin, 'tapedeck'), 0o755);
+    // As npx would start the package that its first argument names.
+    writeFileSync(join(bin, 'npx'), `#!/bin/sh\nshift\nexec "${process.execPath}" "${BIN}" "$@"\n`);
+    chmodSync(join(bin, 'npx'), 0o755);
     const repository = join(folder, 'repository');
     mkdirSync(repository);
     const env = {
@@ -144,7 +145,7 @@ inFull(
       await tapedeckInProcess(['export', '--db', db, '--output', file]);
       git('add', '.');
       if (passes) git('commit', '-q', '-m', 'A recording');
-      else expect(() => git('commit', '-q', '-m', 'A recording')).toThrow(/github-token|Command failed/);
+      else expect(() => git('commit', '-q', '-m', 'A recording')).toThrow(/github-token/);
     }
     expect(git('log', '--oneline').toString().trim().split('\n')).toHaveLength(1);
   },

@@ -161,7 +161,7 @@ test('list --json has the promised members', async () => {
       'protocolVersion',
       'capture',
     ],
-    ...['frames', 'dropped', 'exchanges', 'errors', 'unanswered', 'exitCode', 'signal', 'endReason'],
+    ...['frames', 'dropped', 'exchanges', 'errors', 'unanswered', 'exitCode', 'signal', 'endReason', 'run'],
   ]);
   expect(session).toMatchObject({
     basis: 'stdio-process',

@@ -171,6 +171,15 @@ export const FEATURE_CASES: Record<keyof typeof FEATURE_RULES, Case> = {
     breaks: steps(hello(), client(note('notifications/cancelled', { requestId: 9 }))),
     keeps: steps(hello(), client(call(1)), client(note('notifications/cancelled', { requestId: 1 }))),
   },
+  'answer-dropped': {
+    breaks: steps(
+      hello(),
+      client(call(1)),
+      server(give(1, text)),
+      client(note('notifications/cancelled', { requestId: 1 }), 1000),
+    ),
+    keeps: steps(hello(), client(call(1)), client(note('notifications/cancelled', { requestId: 1 }), 1000)),
+  },
   'cancel-foreign': {
     breaks: steps(
       hello(),
@@ -248,6 +257,36 @@ export const FEATURE_CASES: Record<keyof typeof FEATURE_RULES, Case> = {
     keeps: steps(hello(), list(1, { ...add, name: 'math.add_numbers-2' })),
   },
 
+  'call-repeated': {
+    breaks: steps(hello(), client(call(1)), client(call(2)), server(give(1, text)), server(give(2, text))),
+    keeps: steps(hello(), client(call(1)), server(give(1, text)), client(call(2)), server(give(2, text))),
+  },
+  'call-repeated-safe': {
+    breaks: steps(
+      hello(),
+      list(9, { ...add, annotations: { readOnlyHint: true } }),
+      client(call(1)),
+      client(call(2)),
+      server(give(1, text)),
+      server(give(2, text)),
+    ),
+    keeps: steps(
+      hello(),
+      list(9, { ...add, annotations: { readOnlyHint: true } }),
+      client(call(1)),
+      server(give(1, text)),
+      client(call(2)),
+      server(give(2, text)),
+    ),
+  },
+  'definition-changed': {
+    breaks: steps(hello(), list(1, add), list(2, { ...add, description: 'Adds.' })),
+    keeps: steps(hello(), list(1, add), list(2, add)),
+  },
+  'definition-loosened': {
+    breaks: steps(hello(), list(1, { ...add, annotations: { readOnlyHint: true } }), list(2, add)),
+    keeps: steps(hello(), list(1, add), list(2, add)),
+  },
   'content-block': {
     breaks: steps(hello(), gave({ type: 'video', url: 'x' })),
     keeps: steps(

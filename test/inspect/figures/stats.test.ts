@@ -7,7 +7,7 @@ import { prepareFigures } from '../../../src/inspect/figures/session-figures.ts'
 import { type Grouping, putTogether } from '../../../src/inspect/figures/stats.ts';
 import { parseFilter } from '../../../src/inspect/filter/filter.ts';
 import { selectFrames } from '../../../src/inspect/filter/sql.ts';
-import { groupLine, statsLines } from '../../../src/inspect/view/stats.ts';
+import { groupJson, statsLines } from '../../../src/inspect/view/stats.ts';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { forgetSessions, openSideFile } from '../../../src/store/keep/side-file.ts';
 import { eachSession, findSession } from '../../../src/store/read/sessions.ts';
@@ -56,7 +56,7 @@ function statsOf(store: Store, by: Grouping) {
   return putTogether(eachFigures(store, null, eachSession(store), 'test'), by);
 }
 
-const line = (group: Parameters<typeof groupLine>[0]) => JSON.parse(groupLine(group));
+const line = (group: Parameters<typeof groupJson>[0]) => JSON.parse(JSON.stringify(groupJson(group)));
 
 test('calls are counted by who asked what, and by how they ended', async () => {
   const store = openStore(tempStore());
@@ -155,12 +155,18 @@ test('the table and its histogram show it to people', async () => {
   const store = openStore(tempStore());
   await addSession(store, 'one');
   const look = { colors: pc.createColors(false), width: 120 };
-  const lines = [...statsLines(statsOf(store, 'tool'), look, true)];
+  const lines = [...statsLines(statsOf(store, 'tool'), look, { isPlain: true, isWhole: true })];
   expect(lines[0]).toContain('1 session, 7 calls, 2 errors, 1 unanswered');
-  expect(lines[2]).toMatch(/METHOD +TOOL +COUNT +ERRORS +OPEN +CANCELLED +P50 +P95 +P99 +MAX +AT ONCE +SIZE/);
-  expect(lines[3]).toMatch(/→ +tools\/call +echo +3 +2 +0 +0 +19 ms +98 ms +98 ms +98 ms +3 +\d+ B/);
+  expect(lines.slice(1, 3)).toEqual([
+    'lost: 1 cancelled',
+    'time: server 103 ms, person 4.00 ms, client 4.00 ms',
+  ]);
+  expect(lines[4]).toMatch(/METHOD +TOOL +COUNT +ERRORS +OPEN +CANCELLED +P50 +P95 +P99 +MAX +AT ONCE +SIZE/);
+  expect(lines[5]).toMatch(/→ +tools\/call +echo +3 +2 +0 +0 +19 ms +98 ms +98 ms +98 ms +3 +\d+ B/);
   expect(lines).toContainEqual(expect.stringMatching(/^latency of 5 answered calls$/));
   expect(lines.join('\n')).toMatch(/10 ms – +20 ms {2}#+ 2\n/);
-  expect([...statsLines(statsOf(store, 'tool'), look, false)].join('\n')).toMatch(/20 ms {2}█+/);
+  expect([...statsLines(statsOf(store, 'tool'), look, { isPlain: false, isWhole: true })].join('\n')).toMatch(
+    /20 ms {2}█+/,
+  );
   store.close();
 });

@@ -32,6 +32,8 @@ function bothWays(store: Store, filter: string): { bySql: string[]; inMemory: st
   return { bySql, inMemory };
 }
 
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+
 const VALUES: Record<FieldName, readonly string[]> = {
   method: ['tools/call', 'ping', 'notifications/progress', 'nope', '/^tools/', 'call'],
   tool: ['echo', 'get_sum', 'e', '/^e/', '""'],
@@ -53,6 +55,8 @@ const VALUES: Record<FieldName, readonly string[]> = {
   session: ['latest', 'abc', '/^0/', 'one'],
   name: ['one', 'n', '/o/'],
   label: ['team=a=b', 'team', '/^t/'],
+  run: ['nightly', '/^[0-9a-f]/', 'a'],
+  trace: [TRACE, '4bf', '/^0/'],
   client: ['"tester 1.0"', 'tester'],
   server: ['/./'],
   transport: ['stdio', 'http'],
@@ -103,6 +107,10 @@ const method = fc.oneof(
   fc.constant({ method: 'prompts/get', params: { name: 'greet' } }),
   fc.constant({ method: 'resources/read', params: { uri: 'file:///a b' } }),
   fc.constant({ method: 'ping' }),
+  fc.constant({
+    method: 'tools/call',
+    params: { _meta: { traceparent: `00-${TRACE}-00f067aa0ba902b7-01` } },
+  }),
 );
 const answer = fc.constantFrom(
   { result: {} },
@@ -136,7 +144,7 @@ const line = fc
   .chain((place) => content.map((frame) => JSON.stringify({ ...place, ...frame })));
 const session = fc.record({
   name: fc.constantFrom('one', 'Two', null),
-  labels: fc.constantFrom({}, { team: 'a=b', x: '' }),
+  labels: fc.constantFrom({}, { team: 'a=b', x: '' }, { run: 'nightly' }),
   lines: fc.array(line, { maxLength: 14 }),
 });
 

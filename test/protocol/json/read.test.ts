@@ -202,6 +202,20 @@ test('keys are given decoded, in their order, duplicates included', () => {
   ]);
 });
 
+test('each of very many keys is its own, however often it comes and however it is spelled', () => {
+  const plain = Array.from({ length: 5000 }, (_, i) => `key${i}`);
+  const odd = ['', 'a"b', 'a\\\\b', '\\u0041', 'A', '\u00e9', '\u00c3\u00a9', '\ufffd', 'x'.repeat(40)];
+  const keys = [...plain, ...odd];
+  const json = Buffer.from(
+    `{${keys.map((key) => `${JSON.stringify(key)}:0`).join(',')},"\\u0041":0,"k\\u0065y7":0}`,
+  );
+  for (let round = 0; round < 2; round += 1) {
+    const seen: string[] = [];
+    eachMember(json, 0, (key) => seen.push(key));
+    expect(seen).toEqual([...keys, 'A', 'key7']);
+  }
+});
+
 test('of a duplicate key the last member counts', () => {
   const bytes = Buffer.from('{"a":1,"\\u0061":[2],"b":3}');
   const members = membersOf(bytes, spanOf(bytes));

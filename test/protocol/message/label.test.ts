@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { messagesOf } from '../../../src/protocol/message/conversation.ts';
-import { bodyText, messageLabel } from '../../../src/protocol/message/label.ts';
+import { bodyText, messageGist, messageLabel } from '../../../src/protocol/message/label.ts';
 import { parseMessages } from '../../../src/protocol/message/message.ts';
 import { brokenJson } from '../../support/json-text.ts';
 import { bytesOf, frameOf, parseOne } from '../../support/messages.ts';
@@ -25,6 +25,19 @@ test('a call is labelled by its method and its target', () => {
   expect(label({ id: 1, method: 'tools/list' })).toBe('tools/list');
   expect(label({ id: 1, method: 'tools/call', params: { name: 7 } })).toBe('tools/call');
   expect(label({ method: 'notifications/initialized' })).toBe('notifications/initialized');
+});
+
+test('the gist of a call is what it is called with, as written, and of all else the label without its method', () => {
+  const gist = (text: string) => messageGist(parseOne(bytesOf(text)), bytesOf(text), 0, null);
+  const call = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
+  expect(gist(call('{"name":"add","arguments":{"a":1.0, "b":12345678901234567890}}'))).toBe(
+    '{"a":1.0, "b":12345678901234567890}',
+  );
+  expect(gist(call('{"name":"add"}'))).toBe('');
+  expect(gist('{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"total":5}}')).toBe(
+    '1/5',
+  );
+  expect(gist('{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}')).toBe('error -32601 no');
 });
 
 test('a variant of a method is labelled by the canonical name and the written one', () => {

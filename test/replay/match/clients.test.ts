@@ -220,7 +220,7 @@ test('what the server says by itself follows the calls of the client that it was
   ];
   await importText(store, `${lines.join('\n')}\n`);
   const { script } = readRecording(store, findSession(store, 'latest'));
-  const seqs = (steps: { place: { seq: number } }[]) => steps.map(({ place }) => place.seq);
+  const seqs = (steps: readonly { place: { seq: number } }[]) => steps.map(({ place }) => place.seq);
   expect(script.clients).toEqual([1, 2]);
   expect(seqs(script.aftermathOf(0))).toEqual([5]);
   expect(seqs(script.stepsOf(1))).toEqual([6]);

@@ -39,7 +39,7 @@ test('spelling and volatile metadata do not change the key of a request', () => 
 test('keys are equal exactly if the params are', () => {
   fc.assert(
     fc.property(smallArguments, smallArguments, (a, b) => {
-      expect(call('t', a).digest.equals(call('t', b).digest)).toBe(sortedText(a) === sortedText(b));
+      expect(call('t', a).digest === call('t', b).digest).toBe(sortedText(a) === sortedText(b));
     }),
     { numRuns: scale(500) },
   );
@@ -83,7 +83,7 @@ test('of initialize the method alone counts, and methods are told apart', () => 
 test('what is ignored does not count, everywhere else it does', () => {
   const rules = readIgnoreRules(['$._meta', '$..stamp'], ['now:$.tz', 'all:$', 'deep:$.list[*].id']);
   const same = (tool: string, a: unknown, b: unknown) =>
-    call(tool, a, rules).digest.equals(call(tool, b, rules).digest);
+    call(tool, a, rules).digest === call(tool, b, rules).digest;
   expect(same('now', { tz: 1, q: 1 }, { q: 1 })).toBe(true);
   expect(same('now', { tz: 1, q: 1 }, { q: 2 })).toBe(false);
   expect(same('other', { tz: 1 }, { tz: 2 })).toBe(false);

@@ -141,7 +141,7 @@ test('--strict ends a server whose store is removed', async () => {
   expect((await run.ended).code).toBe(1);
 });
 
-test('trouble with the index alone is not told, and ends no server, even with --strict', async () => {
+inFull('trouble with the index alone is not told, and ends no server, even with --strict', async () => {
   const db = tempStore();
   const run = record(db, ['cat.js'], ['--strict']);
   run.child.stdin.write(LINE);
@@ -257,7 +257,7 @@ test('a queue that is full drops and counts, and the traffic does not wait', asy
   expect(frames + dropped).toBe(2 * count);
 });
 
-test('--strict waits for the store instead of dropping', async () => {
+inFull('--strict waits for the store instead of dropping', async () => {
   const db = tempStore();
   const count = scale(50_000);
   const lines = LINE.repeat(count);

@@ -31,6 +31,18 @@ test('under steady traffic indexing gets a fiftieth of the time', () => {
   expect(worked / now).toBeLessThan(0.025);
 });
 
+test('between two batches of steady calls there is no pause, and a slice is short', () => {
+  const pace = createPace();
+  for (let now = 0; now < 3000; now += 30) {
+    pace.onTraffic(now);
+    for (const between of [now + 1, now + 29]) {
+      const slice = pace.sliceMs(between);
+      expect(slice).toBeLessThanOrEqual(2);
+      if (pace.waitMs(between) === 0) pace.onWorked(between, between + slice);
+    }
+  }
+});
+
 test('after a quiet while a single chunk is indexed at once', () => {
   const pace = createPace();
   pace.onTraffic(0);
@@ -44,7 +56,7 @@ test('when traffic stops, indexing waits no longer than for quiet', () => {
   pace.onTraffic(1000);
   pace.onWorked(1000, 2000);
   pace.onTraffic(2000);
-  expect(pace.waitMs(2000)).toBe(20);
-  expect(pace.waitMs(2015)).toBe(5);
-  expect(pace.waitMs(2020)).toBe(0);
+  expect(pace.waitMs(2000)).toBe(60);
+  expect(pace.waitMs(2055)).toBe(5);
+  expect(pace.waitMs(2060)).toBe(0);
 });

@@ -26,7 +26,7 @@ function addSession(
 function find(store: Store, filter: string, limit = Number.POSITIVE_INFINITY): string[] {
   const side = openSideFile(store);
   const index = createSearchIndex(side, store);
-  index.catchUp(() => {});
+  for (const _ of index.catchUp());
   const found = textsOf(store, [...eachHit(store, parseFilter(filter, 0), index, limit, () => {})]);
   side.close();
   return found;

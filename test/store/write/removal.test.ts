@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
+import { sessionDetails } from '../../../src/store/read/sessions.ts';
 import { createRemoval, hasRemovals, hideSessions, removeSession } from '../../../src/store/write/removal.ts';
 import { insertSession } from '../../../src/store/write/rows.ts';
 import { plantSessions } from '../../support/planted.ts';
@@ -28,12 +29,17 @@ test('a removed session has no row left in any table, and the others have all of
   store.exec(`INSERT INTO frame_part (session, seq, part, bytes) VALUES (${first}, 1, 1, 'more')`);
   for (const session of [first, second])
     store.exec(`INSERT INTO masking (session, profile, seq, key_lines) VALUES (${session}, '{}', 0, '[]')`);
+  for (const session of [first, second]) {
+    store.exec(`INSERT INTO run (session, kind, key, id) VALUES (${session}, 'label', 'label a', 'a')`);
+    store.exec(`INSERT INTO trace (session, seq, trace_id, parent_id) VALUES (${session}, 1, 'a', 'b')`);
+  }
   const { removal: _, ...planted } = rowsOf(store, first);
   for (const [table, rows] of Object.entries(planted)) expect(rows, table).toBeGreaterThan(0);
   const others = rowsOf(store, second);
   removeSession(store, first);
   for (const [table, rows] of Object.entries(rowsOf(store, first))) expect(rows, table).toBe(0);
   expect(rowsOf(store, second)).toEqual(others);
+  expect(() => sessionDetails(store, first)).toThrow('removed meanwhile');
   expect(store.prepare('SELECT number FROM session').pluck().all()).toEqual([second]);
   expect(hasRemovals(store)).toBe(false);
   store.close();

@@ -4,7 +4,14 @@ import { expect, test } from 'vitest';
 import { PLAIN_PROFILE } from '../../../src/protocol/redact/profile.ts';
 import type { HttpEvent } from '../../../src/protocol/wire/http-event.ts';
 import { openSpool, openStore, type Store } from '../../../src/store/file/open.ts';
-import { openLeftSpool, removeSpool, spoolPath, spoolsOf } from '../../../src/store/file/spool.ts';
+import {
+  lastSpoolOf,
+  makeSpool,
+  openLeftSpool,
+  removeSpool,
+  spoolPath,
+  spoolsOf,
+} from '../../../src/store/file/spool.ts';
 import { NO_NOTICES, openIndexed, takeInSpools } from '../../../src/store/keep/catch-up.ts';
 import { createBatcher, eachItem } from '../../../src/store/record/batch.ts';
 import { appendHttpItem } from '../../../src/store/record/http-items.ts';
@@ -290,6 +297,18 @@ test('a spool that its recorder has open is left to it, and one that is damaged 
   await takeInSpools(db, notices);
   expect(told.slice(1)).toEqual(['recordings.db.spool-run', expect.stringMatching(/not an SQLite database/)]);
   expect(existsSync(spoolPath(db, 'run'))).toBe(true);
+});
+
+test('a spool that another process looks into while it is made is made under another name', () => {
+  const db = tempStore();
+  const other = openSpool(spoolPath(db, 'run'), false);
+  const spool = makeSpool(db, 'run', false);
+  expect(basename(spool.name)).toBe('recordings.db.spool-run.2');
+  expect(lastSpoolOf(db, 'run')).toBe(spool.name);
+  removeSpool(other);
+  expect(spoolsOf(db)).toEqual([spool.name]);
+  removeSpool(spool);
+  expect(lastSpoolOf(db, 'run')).toBe(spoolPath(db, 'run'));
 });
 
 test('a store without a key gets that of the spool, and another one keeps its own', async () => {

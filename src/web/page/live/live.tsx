@@ -1,0 +1,98 @@
+/** Everything that is being recorded, as it passes. */
+import type { VNode } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
+import { counted, showMoment } from '../look/format.ts';
+import parts from '../look/parts.module.css';
+import { Button, NoticeBox, Status, Unseen } from '../look/parts.tsx';
+import { Recorded } from '../look/text.tsx';
+import { LiveBar, useFollowing } from '../session/live-bar.tsx';
+import { COLUMNS, messageRow } from '../session/message-row.tsx';
+import { useKeys } from '../shell/keys.ts';
+import { go } from '../shell/router.ts';
+import { TroubleBox } from '../shell/trouble.tsx';
+import { type FeedRow, momentOf, useFeed } from './feed.ts';
+import css from './live.module.css';
+
+const { message, status, latency, size } = COLUMNS;
+
+const LIVE_COLUMNS: readonly ListColumn[] = [
+  { label: 'Time', width: '72px', align: 'end' },
+  { label: 'Session', width: 'minmax(80px, 0.4fr)', isExtra: true },
+  ...[message, status, latency, size],
+];
+
+export function LiveScreen(): VNode {
+  const [isPaused, setPaused] = useState(false);
+  const [active, setActive] = useState(-1);
+  const { sessions, rows, failure, isReady, version } = useFeed(isPaused);
+  const following = useFollowing(true, 0, rows.length);
+  const drawn = useMemo(() => ({}), [version]);
+  useKeys({ f: following.turn, Escape: () => go('/') });
+  const open = sessions.filter(({ summary }) => summary.state === 'open');
+  if (failure !== null && !isReady) return <TroubleBox failure={failure} />;
+  const show = (index: number) => {
+    const row = rows[index];
+    if (row !== undefined) go(`/s/${row.of.summary.session}/f/${row.of.outline.number('seq', row.i)}`);
+  };
+  return (
+    <div class={parts.screen}>
+      <h1 class={parts.hidden}>Live</h1>
+      <Unseen live="count">{counted(rows.length, 'message')}</Unseen>
+      <LiveBar sessions={open} following={following} isPaused={isPaused} onPause={() => setPaused(!isPaused)}>
+        <span class={css.count}>{counted(open.length, 'session')} being recorded</span>
+      </LiveBar>
+      {isReady && rows.length === 0 ? (
+        <NoticeBox title="Nothing is being recorded" icon="radio">
+          <p>What passes in any session stands here as soon as it is stored.</p>
+          <Button kind="framed" onClick={() => go('/')}>
+            All sessions
+          </Button>
+        </NoticeBox>
+      ) : (
+        <RowList
+          label="Messages of all sessions"
+          columns={LIVE_COLUMNS}
+          count={rows.length}
+          rowAt={(index) => liveRow(rows[index])}
+          version={drawn}
+          active={active}
+          onActive={(index, isStep) => (isStep ? setActive(index) : show(index))}
+          onOpen={show}
+          follow={following}
+          isMain
+        />
+      )}
+    </div>
+  );
+}
+
+function liveRow(row: FeedRow | undefined): ListRow {
+  if (row === undefined) return { cells: [] };
+  const { summary, outline } = row.of;
+  const isLive = summary.state === 'open';
+  const options = {
+    isRaw: false,
+    level: 1,
+    isOpen: false,
+    isLive,
+    scale: null,
+    tone: undefined,
+    findings: [],
+  };
+  const { cells, tone } = messageRow(outline, row.i, options);
+  const name = summary.name ?? summary.session;
+  const first = [
+    <span key="at" class={css.muted}>
+      {showMoment(new Date(momentOf(row) / 1000).toISOString())}
+    </span>,
+    isLive ? (
+      <Recorded key="name" text={name} />
+    ) : (
+      <Status key="name" tone="quiet">
+        <Recorded text={name} />
+      </Status>
+    ),
+  ];
+  return { cells: [...first, ...cells.slice(2)], tone };
+}

@@ -1,0 +1,50 @@
+// The least that a recorder over HTTP costs: the proxy library alone, and a copy of each exchange for a thread that writes
+// it down.
+import { Agent, createServer } from 'node:http';
+import { Worker } from 'node:worker_threads';
+import { createProxyServer } from 'http-proxy';
+
+const EVERY_MS = 5;
+const EXCHANGE = Symbol('exchange');
+const [url, file] = process.argv.slice(2);
+const { protocol, hostname, port } = new URL(url);
+const writer = new Worker(new URL('least-writer.js', import.meta.url), { workerData: file });
+const proxy = createProxyServer({
+  target: { protocol, hostname, port },
+  agent: new Agent({ keepAlive: true }),
+});
+const now = () => Date.now() * 1000;
+let exchanges = [];
+let count = 0;
+
+function note(exchange) {
+  if (exchanges.length === 0) setTimeout(handOver, EVERY_MS);
+  exchanges.push({ ...exchange, endedAt: now() });
+}
+
+function handOver() {
+  writer.postMessage({ exchanges });
+  exchanges = [];
+}
+
+proxy.on('error', (_error, _request, response) => response.destroy());
+proxy.on('proxyRes', (answer, request) => {
+  const exchange = request[EXCHANGE];
+  exchange.answeredAt = now();
+  exchange.status = answer.statusCode;
+  exchange.answerHeaders = JSON.stringify(answer.rawHeaders);
+  answer.on('data', (bytes) => void exchange.got.push(bytes));
+});
+
+const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+  const { method, url: path, rawHeaders } = request;
+  count += 1;
+  const exchange = { number: count, method, path, headers: JSON.stringify(rawHeaders), at: now() };
+  request[EXCHANGE] = Object.assign(exchange, { asked: [], got: [] });
+  proxy.web(request, response).catch(() => response.destroy());
+  request.on('data', (bytes) => void exchange.asked.push(bytes));
+  response.once('close', () => note(exchange));
+});
+server.listen(0, '127.0.0.1', () => {
+  process.stderr.write(`listening on http://127.0.0.1:${server.address().port}/mcp\n`);
+});

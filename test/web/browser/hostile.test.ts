@@ -1,0 +1,221 @@
+/** Recorded text is hostile: wherever it may stand, it is shown, and never run, followed or believed. */
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { inBrowser, openFile, openPage } from '../../support/browser.ts';
+import { type HostileStore, PAYLOADS, storeOfPayloads } from '../../support/hostile.ts';
+import { IS_FULL, inFull, sample } from '../../support/scale.ts';
+import { showFrames, tapedeckInProcess, tempFolder } from '../../support/tapedeck.ts';
+import { startUi } from '../../support/ui.ts';
+
+const LONG_MS = 300_000;
+
+/** In the page: whatever is there that recorded text alone can have brought. */
+function traces(): string[] {
+  const told: string[] = [];
+  if ('wasRun' in globalThis) told.push('a script was run');
+  const strange =
+    'main :is(script, iframe, object, embed, base, meta, link, style, math, video, template, form[action], [autofocus]:not([type=search]))';
+  for (const element of document.querySelectorAll(strange)) told.push(element.outerHTML.slice(0, 200));
+  for (const element of document.querySelectorAll('*'))
+    for (const { name } of element.attributes)
+      if (/^on|^srcdoc$/.test(name)) told.push(`${name} of ${element.outerHTML.slice(0, 200)}`);
+  for (const { protocol, origin, href, rel } of document.querySelectorAll('a'))
+    if (!/^(?:https?|file|blob):$/.test(protocol) || (origin !== location.origin && rel !== 'noreferrer'))
+      told.push(`a link to ${href.slice(0, 200)}`);
+  for (const { src } of document.images) if (!src.startsWith('blob:')) told.push(`an image of ${src}`);
+  const unseen =
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node !== null; node = texts.nextNode())
+    if (node.parentElement?.closest('script') === null && unseen.test(node.nodeValue ?? ''))
+      told.push(`unseen characters in ${node.parentElement?.outerHTML.slice(0, 200)}`);
+  for (const element of document.querySelectorAll('[title], [aria-label]'))
+    if (unseen.test(`${element.getAttribute('title')}${element.getAttribute('aria-label')}`))
+      told.push(`unseen characters in the title of ${element.outerHTML.slice(0, 200)}`);
+  if (unseen.test(document.title)) told.push('unseen characters in the title of the page');
+  return told;
+}
+
+/** In the page: goes from place to place without loading it anew, until what it `brings` is there, and looks at each. */
+async function walkThrough({
+  paths,
+  brings,
+}: {
+  paths: readonly string[];
+  brings: string;
+}): Promise<string[]> {
+  const told: string[] = [];
+  const isFile = location.protocol === 'file:';
+  for (const path of paths) {
+    for (const old of document.querySelectorAll(brings)) old.setAttribute('data-old', '');
+    history.pushState(null, '', isFile ? `#${path}` : path);
+    dispatchEvent(new PopStateEvent('popstate'));
+    const until = performance.now() + 20_000;
+    while (document.querySelector(`:is(${brings}):not([data-old])`) === null) {
+      if (performance.now() > until) return [...told, `${path} does not come`];
+      await new Promise(requestAnimationFrame);
+    }
+    for (const trace of Reflect.get(globalThis, 'traces')()) told.push(`${path}: ${trace}`);
+  }
+  return told;
+}
+
+/** What is requested, logged or asked fails by `openPage`. */
+async function walk(page: Page, brings: string, paths: readonly string[]): Promise<void> {
+  await page.evaluate(`globalThis.traces = ${traces}`);
+  expect(await page.evaluate(walkThrough, { paths, brings })).toEqual([]);
+}
+
+/** In the page: settles once nothing has been drawn for a while, as then all that was asked for is there. */
+function isDrawn(): Promise<void> {
+  return new Promise((done) => {
+    const enough = () => setTimeout(() => done(observer.disconnect()), 300);
+    const observer = new MutationObserver(() => {
+      clearTimeout(timer);
+      timer = enough();
+    });
+    observer.observe(document.body, { subtree: true, childList: true, characterData: true });
+    let timer = enough();
+  });
+}
+
+async function visit(page: Page, url: string): Promise<void> {
+  await page.goto(url);
+  await page.getByRole('heading', { level: 1 }).first().waitFor({ state: 'attached' });
+  await page.locator('[role=treegrid], [role=tabpanel], main section').first().waitFor({ state: 'attached' });
+  await page.evaluate(isDrawn);
+  expect(await page.evaluate(traces), url).toEqual([]);
+  expect(new URL(page.url()).origin).toBe(new URL(url).origin);
+}
+
+const TABS = ['?tab=raw', '?tab=hex', '?tab=bytes', '?tab=headers'];
+
+/** Every frame as its tree or text, and every fourth in another way; where not all is run, a few of them. */
+async function framePaths(db: string, session: string): Promise<string[]> {
+  const frames = await showFrames(db, session);
+  const shown = IS_FULL ? frames : frames.filter((_, i) => i % 80 === 5);
+  const id = frames[0]?.session;
+  const tabs = frames[0]?.http === null ? TABS.slice(0, -1) : TABS;
+  return shown.flatMap(({ seq }) => {
+    const path = `/s/${id}/f/${seq}`;
+    return IS_FULL && seq % 4 === 0 ? [path, path + tabs[(seq / 4) % tabs.length]] : [path];
+  });
+}
+
+const FRAME = '[role=tabpanel] > *';
+
+inBrowser('hostile text', () => {
+  test(
+    'is shown and never run, wherever in a session it stands',
+    async () => {
+      expect(PAYLOADS.length).toBeGreaterThanOrEqual(60);
+      const { db, named } = await storeOfPayloads(IS_FULL ? PAYLOADS : PAYLOADS.slice(0, 5));
+      const page = await openPage(await startUi(db), '/s/stdio');
+      await page.getByRole('treegrid').waitFor();
+      await walk(page, FRAME, await framePaths(db, 'stdio'));
+      await walk(
+        page,
+        'aside dl',
+        sample(named).map((id) => `/s/${id}?facts=1`),
+      );
+      if (!IS_FULL) return;
+      await walk(page, FRAME, await framePaths(db, 'http'));
+      const exchanges = PAYLOADS.flatMap((_, i) => [2 * i + 1, 2 * i + 2]);
+      await walk(
+        page,
+        'aside section',
+        exchanges.map((number) => `/s/http/h/${number}`),
+      );
+    },
+    LONG_MS,
+  );
+
+  inFull(
+    'is shown and never run on every screen, in every list and every answer',
+    async () => {
+      const { db, named } = await storeOfPayloads();
+      const ui = await startUi(db);
+      const page = await openPage(ui, '/', { expected: /status of 400/ });
+      const { runs } = await ui.json('/api/runs');
+      expect(runs.length).toBeGreaterThan(PAYLOADS.length / 2);
+      const asked = sample(
+        PAYLOADS.map((text) => encodeURIComponent(Buffer.from(text).toString().slice(0, 300))),
+      );
+      for (const path of [
+        ...[
+          '/',
+          '/?group=name',
+          '/?group=client',
+          '/?group=server',
+          '/?group=run',
+          '/live',
+          '/stats?by=session',
+        ],
+        ...[
+          '/s/stdio',
+          '/s/stdio?raw=1',
+          '/s/stdio?open=all',
+          '/s/http',
+          '/s/stdio/stats',
+          '/s/stdio/check?at=1',
+        ],
+        ...['/s/http/check?at=1', '/s/http/http', '/search?q=globalThis', '/diff/stdio/http?all=1&at=2'],
+        ...named.slice(1, 4).map((id, i) => `/diff/${named[i]}/${id}?all=1&at=1`),
+        ...runs.slice(0, 6).map(({ run }: { run: string }) => `/run/${run}`),
+        ...asked
+          .filter((_, i) => i % 15 === 0)
+          .flatMap((text) => [`/search?q=${text}`, `/s/stdio?filter=${text}`]),
+      ])
+        await visit(page, ui.origin + path);
+    },
+    LONG_MS,
+  );
+});
+
+/** A report of a session, opened from the disk. */
+async function openReport({ db }: HostileStore, session: string): Promise<Page> {
+  const file = join(tempFolder(), 'report.html');
+  const args = ['export', session, '--format', 'html', '-o', file, '--db', db];
+  const { code, stderr } = await tapedeckInProcess(args);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const page = await openFile(file);
+  await page.getByText('A report, not a live view').waitFor();
+  return page;
+}
+
+inBrowser('hostile text in a report', () => {
+  inFull(
+    'is shown and never run, wherever in a session it stands',
+    async () => {
+      const store = await storeOfPayloads();
+      for (const session of ['stdio', 'http']) {
+        const page = await openReport(store, session);
+        // It is drawn by what draws the page, which is taken through all of them: a third shows that this holds here.
+        const paths = await framePaths(store.db, session);
+        await walk(
+          page,
+          FRAME,
+          paths.filter((_, i) => i % 3 === 0),
+        );
+        await page.close();
+      }
+    },
+    LONG_MS,
+  );
+
+  inFull(
+    'is shown and never run, whatever the session is called',
+    async () => {
+      const store = await storeOfPayloads([...PAYLOADS, PAYLOADS.map((text) => text.slice(0, 60)).join(' ')]);
+      // Every sixth alone; where none begins a text, it makes no difference what stands before it.
+      for (const id of store.named.filter((_, i) => i % 6 === 0 || i === store.named.length - 1)) {
+        const page = await openReport(store, id);
+        expect(await page.evaluate(traces)).toEqual([]);
+        await page.close();
+      }
+    },
+    LONG_MS,
+  );
+});
