@@ -37,13 +37,15 @@ const MAY_IMPORT: Record<string, string> = {
   'inspect/run/run.ts': '',
   'inspect/run':
     'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/run/run.ts',
-  'inspect/schema': '',
+  'inspect/schema': 'protocol/json',
+  'inspect/check/beyond/provider-rules.ts': 'protocol/json inspect/schema',
   'inspect/check':
-    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema',
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check/beyond/provider-rules.ts',
+  'inspect/check/beyond': 'PROTOCOL inspect/schema inspect/check inspect/check/beyond/provider-rules.ts',
   'inspect/check/verdict':
     'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check',
   'inspect/check/check.ts':
-    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check inspect/check/verdict',
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check inspect/check/beyond inspect/check/verdict',
   inspect:
     'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check',
 

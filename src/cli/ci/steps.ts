@@ -8,7 +8,7 @@ import {
   countBreaches,
   isAbout,
 } from '../../inspect/assertions.ts';
-import { type Finding, RULES, type Severity } from '../../inspect/check/rules.ts';
+import { type Finding, isOfProvider, RULES, type Severity } from '../../inspect/check/rules.ts';
 import { findingsSummary, MAX_FINDINGS_OF_RULE, sentenceOf, tally } from '../../inspect/findings.ts';
 import type { Schemas } from '../../inspect/schema/schemas.ts';
 import { formatCount } from '../../inspect/view/text.ts';
@@ -65,7 +65,7 @@ export function checkStep(
   for (const { filter } of held) asked.add(filter);
   const broken = countBreaches(breachesOf(store, session, held, undefined), MAX_FINDINGS_OF_RULE);
   const tallies = tally(
-    wantedFindings(io, ci.source, options, schemas, () => true),
+    wantedFindings(io, ci.source, options, schemas, ({ rule }) => !isOfProvider(rule)),
     MAX_FINDINGS_OF_RULE,
   );
   const words = [

@@ -13,7 +13,14 @@ import {
   readAssertions,
 } from '../../inspect/assertions.ts';
 import { checkSession, isWhole } from '../../inspect/check/check.ts';
-import { type Finding, RULE_IDS, type RuleId, SEVERITIES, type Severity } from '../../inspect/check/rules.ts';
+import {
+  type Finding,
+  isOfProvider,
+  RULE_IDS,
+  type RuleId,
+  SEVERITIES,
+  type Severity,
+} from '../../inspect/check/rules.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import {
   findingJson,
@@ -141,7 +148,7 @@ export const checkCommand: Command<Options> = {
     if (options.sarif !== undefined) writeReport(io, options.sarif, sarifOfChecks(checked, VERSION));
     if (options.junit !== undefined)
       writeReport(io, options.junit, junitOfChecks(checked, assertions, VERSION));
-    if (checked.some(({ tallies, broken }) => tallies.length > 0 || broken.length > 0)) io.exitCode = 1;
+    if (checked.some(hasFaults)) io.exitCode = 1;
     for (const { kind, filter: text } of assertions) {
       if (kind !== 'expect' || asked.has(text)) continue;
       say(io, escapeText(`nobody was asked: --expect '${text}' is about none of these sessions.`));
@@ -153,6 +160,10 @@ export const checkCommand: Command<Options> = {
     }
   },
 };
+
+function hasFaults({ tallies, broken }: SessionReport): boolean {
+  return broken.length > 0 || tallies.some(({ rule }) => !isOfProvider(rule));
+}
 
 async function checkOne(
   io: Io,

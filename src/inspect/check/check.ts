@@ -24,6 +24,7 @@ import { mayMissFrames } from '../verdict/passages.ts';
 import { fateText } from '../view/fate.ts';
 import { eachHappening } from '../view/timeline.ts';
 import { inspectCodes, inspectMeta } from './answers.ts';
+import { inspectProviders } from './beyond/providers.ts';
 import {
   type AnsweredRequest,
   type CheckedHttpExchange,
@@ -80,6 +81,7 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
     inspectCodes(report),
     inspectMeta(report),
     inspectTools(report, schemas),
+    inspectProviders(report),
     inspectRepeats(report, session),
     inspectDefinitions(report, session),
     inspectContent(report),

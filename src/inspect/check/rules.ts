@@ -1,5 +1,6 @@
 /** The rules of the check: what a rule is, what is found against one, and every rule by its id. */
 import type { Place } from '../../protocol/message/correlate.ts';
+import { PROVIDER_RULES } from './beyond/provider-rules.ts';
 
 /** `error`: against a MUST of the specification. `warning`: against a SHOULD, or sure to hurt someone. `note`: worth a look. */
 export const SEVERITIES = ['note', 'warning', 'error'] as const;
@@ -23,6 +24,8 @@ export type Rule = {
   /** The first and the last revision that has it; null where there is no bound. */
   since: Revision | null;
   until: Revision | null;
+  /** Whose rule it is, where it is none of the protocol's: one of a provider of models, or of a client. */
+  provider?: string;
 };
 
 const SPECIFICATION = 'https://modelcontextprotocol.io/specification';
@@ -296,7 +299,15 @@ export const FEATURE_RULES = {
     'A task id was given by an answer.', { since: '2025-11-25' }),
 };
 
-const TABLE = { ...BASE_RULES, ...FEATURE_RULES };
+/** What MCP allows, and a provider refuses. */
+const OF_PROVIDERS = Object.fromEntries(
+  Object.entries(PROVIDER_RULES).map(([id, { provider, text, source: url }]): [string, Rule] => [
+    id,
+    { severity: 'note', text, url, since: null, until: null, provider },
+  ]),
+) as Record<keyof typeof PROVIDER_RULES, Rule>;
+
+const TABLE = { ...BASE_RULES, ...FEATURE_RULES, ...OF_PROVIDERS };
 
 export type RuleId = keyof typeof TABLE;
 
@@ -325,3 +336,8 @@ export type Report = (
 export const RULES: Readonly<Record<RuleId, Rule>> = TABLE;
 
 export const RULE_IDS = Object.keys(TABLE) as RuleId[];
+
+/** Whether the rule is a provider's: what is against it breaks no rule of the protocol, and decides over no exit code. */
+export function isOfProvider(rule: RuleId): boolean {
+  return RULES[rule].provider !== undefined;
+}

@@ -51,6 +51,18 @@ test('a severity draws the line for what is told and for the exit code', async (
   expect(await check(STDIO, '--skip', 'tool-arguments')).toMatchObject({ code: 0 });
 });
 
+test('notes of what providers refuse are told where notes are asked for, and never decide over the exit code', async () => {
+  const file = join(tempFolder(), 'dotted.ndjson');
+  writeFileSync(file, readFileSync(STDIO, 'utf8').replaceAll('"get-sum"', '"get.sum"'));
+  const skips = ['--skip', 'tool-arguments'];
+  const quiet = await check(file, ...skips);
+  expect(quiet).toMatchObject({ code: 0, text: expect.stringContaining('Nothing found.') });
+  const told = await check(file, ...skips, '--severity', 'note');
+  expect(told.code).toBe(0);
+  expect(told.text).toMatch(/^note {2}anthropic-name$/m);
+  expect(told.text).toMatch(/^ {2}#\d+ server: expected "get\.sum" named by .*, saw "\."$/m);
+});
+
 test('--json gives one finding a line', async () => {
   const { code, text } = await check(STDIO, '--json');
   expect(code).toBe(1);
