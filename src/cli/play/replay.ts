@@ -10,6 +10,7 @@ import type { ReplayEvents } from '../../replay/play/request.ts';
 import type { Speed } from '../../replay/play/timetable.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
 import { type Recording, readRecording } from '../../replay/recording/recording.ts';
+import { redactedSkillFiles } from '../../replay/recording/skills.ts';
 import { createStdioMock } from '../../replay/serve/stdio.ts';
 import { type LiveTarget, openPlayback, type Playback } from '../../sources/playback.ts';
 import { isTextRecording, type Source } from '../../sources/source.ts';
@@ -239,6 +240,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       onNotice: log.notice,
     };
     const mock = createMock({ recording, matching, speed, events, live });
+    sayRedactedSkills(io, recording);
     // Until here a signal ends the process at once, however large the recording is.
     stop = createStop(io);
     if (argv.listen === undefined) await serveStdio(io, mock, stop.asked);
@@ -343,6 +345,19 @@ async function serveHttp(
   say(io, `listening on ${server.url.href}; put this URL into the client’s config in place of the server’s`);
   await stopped;
   await server.stop();
+}
+
+function sayRedactedSkills(io: Io, recording: Recording): void {
+  const [first, ...others] = redactedSkillFiles(recording);
+  if (first === undefined) return;
+  const files = others.length === 0 ? 'file' : 'files';
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  say(
+    io,
+    escapeText(
+      `redaction changed the skill ${files} ${first}${more}: the digest cannot hold any more, so a host that verifies it refuses the skill; record it with \`--no-redact-rule\` or \`--no-redact\` if it holds no secret`,
+    ),
+  );
 }
 
 function sayUnasked(io: Io, { unasked, size }: Matching): void {

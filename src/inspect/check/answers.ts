@@ -90,6 +90,9 @@ const META_DEFINED = new Set([
 
 const OWN_PREFIX = 'io.modelcontextprotocol';
 
+/** Reserved too, for extensions: for skills (SEP-2640). */
+const EXTENSION_PREFIXES = new Set(['io.modelcontextprotocol.skills']);
+
 const REQUIRED = ['protocolVersion', 'clientCapabilities'];
 
 export function inspectMeta(report: Report): Inspector {
@@ -117,6 +120,7 @@ export function inspectMeta(report: Report): Inspector {
       return;
     }
     if (prefix === null || (prefix === OWN_PREFIX && META_DEFINED.has(name))) return;
+    if (EXTENSION_PREFIXES.has(prefix)) return;
     if (isReserved(prefix, seen.revision ?? ''))
       report('meta-reserved', seen.side, seen, 'a prefix of its own', shown(key));
   }

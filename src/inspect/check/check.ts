@@ -25,6 +25,7 @@ import { fateText } from '../view/fate.ts';
 import { eachHappening } from '../view/timeline.ts';
 import { inspectCodes, inspectMeta } from './answers.ts';
 import { inspectProviders } from './beyond/providers.ts';
+import { inspectSkills } from './beyond/skills.ts';
 import {
   type AnsweredRequest,
   type CheckedHttpExchange,
@@ -95,6 +96,7 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
     inspectRounds(report),
     inspectSubscriptions(report),
     inspectTasks(report),
+    inspectSkills(report),
   ];
   const reader = createReader(conversation);
 

@@ -91,6 +91,10 @@ const REQUESTS: readonly Row[] = [
   ['sampling/createMessage', 'server', '2024-11-05', '2025-11-25'],
   ['roots/list', 'server', '2024-11-05', '2025-11-25'],
   ['elicitation/create', 'server', '2025-06-18', '2025-11-25'],
+  // Of the skills extension (SEP-2640), which is negotiated by itself.
+  ['skills/list', 'client', '2024-11-05', null],
+  ['skills/get', 'client', '2024-11-05', null],
+  ['resources/directory/read', 'client', '2024-11-05', null],
 ];
 
 // biome-ignore format: a table

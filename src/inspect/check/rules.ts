@@ -32,6 +32,9 @@ const SPECIFICATION = 'https://modelcontextprotocol.io/specification';
 
 const JSON_RPC = 'https://www.jsonrpc.org/specification';
 
+/** SEP-2640. */
+const SKILLS = 'https://github.com/modelcontextprotocol/ext-skills/blob/main/specification/stable/skills.mdx';
+
 type Bounds = { since?: Revision; until?: Revision };
 
 /** A rule of the specification. `page` begins with the revision whose text is the clearest, mostly the last that has it. */
@@ -42,6 +45,11 @@ function mcp(severity: Severity, page: string, text: string, { since, until }: B
 /** A rule of JSON-RPC 2.0, for every revision. */
 function jsonRpc(severity: Severity, section: string, text: string): Rule {
   return { severity, text, url: `${JSON_RPC}#${section}`, since: null, until: null };
+}
+
+/** A rule of the skills extension, for every revision. */
+function skill(severity: Severity, section: string, text: string): Rule {
+  return { severity, text, url: `${SKILLS}#${section}`, since: null, until: null };
 }
 
 /** Whether a revision has the rule. Where the revision is unknown, only rules that every revision has apply. */
@@ -297,6 +305,15 @@ export const FEATURE_RULES = {
     'A task that is completed, failed or cancelled stays so.', { since: '2025-11-25' }),
   'task-unknown': mcp('note', '2025-11-25/basic/utilities/tasks',
     'A task id was given by an answer.', { since: '2025-11-25' }),
+
+  // Skills
+  'skill-undeclared': skill('error', 'capability-negotiation',
+    'Skills are declared, beside `resources`, before a client asks for them, and directories before it reads them.'),
+  'skill-shape': skill('error', 'skill-entries',
+    'The entry of a skill has its URI, its frontmatter, and all its files with digest and size, or "dynamic".'),
+  'skill-digest': skill('error', 'integrity-and-verification',
+    'A file of a skill has the digest and the size that its entry says: hosts refuse another one.'),
+  'skill-limits': skill('warning', 'limits', 'A skill has at most 512 files, and 16 MiB in all.'),
 };
 
 /** What MCP allows, and a provider refuses. */

@@ -121,6 +121,7 @@ function errorText(error: JsonObject | undefined): string {
 /** The lists that results consist of, by the member that holds them. */
 const LISTS: readonly [member: string, noun: string][] = [
   ['tools', 'tool'],
+  ['skills', 'skill'],
   ['resources', 'resource'],
   ['resourceTemplates', 'resource template'],
   ['prompts', 'prompt'],
@@ -142,11 +143,18 @@ function resultText(result: JsonObject | undefined, asked: string | null): strin
     if (Array.isArray(list))
       return joinWords(counted(list.length, noun), result['nextCursor'] === undefined ? '' : 'and more');
   }
+  if (isObject(result['skill'])) return skillText(result['skill']);
   if (typeof action === 'string') return action;
   if (isObject(result['task']))
     return joinWords('task', textOf(result['task']['taskId']), textOf(result['task']['status']));
   const isEmpty = Object.keys(result).every((key) => key === '_meta' || key === 'resultType');
   return isEmpty ? (asked === null || asked === 'ping' ? '' : 'empty') : '';
+}
+
+/** SEP-2640: `skill refunds, 3 files`. */
+function skillText({ frontmatter, resources }: JsonObject): string {
+  const name = joinWords('skill', isObject(frontmatter) ? textOf(frontmatter['name']) : '');
+  return Array.isArray(resources) ? `${name}, ${counted(resources.length, 'file')}` : name;
 }
 
 function inputText(inputRequests: unknown): string {

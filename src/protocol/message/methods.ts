@@ -37,6 +37,8 @@ const TARGET_PARAM = new Map<string, string>([
   ['resources/read', 'uri'],
   ['resources/subscribe', 'uri'],
   ['resources/unsubscribe', 'uri'],
+  ['resources/directory/read', 'uri'],
+  ['skills/get', 'uri'],
   ['notifications/resources/updated', 'uri'],
   ['logging/setLevel', 'level'],
   ['tasks/get', 'taskId'],

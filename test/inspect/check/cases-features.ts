@@ -1,4 +1,5 @@
 /** For each rule of a feature a session that breaks it, and one that keeps it. */
+import { createHash } from 'node:crypto';
 import type { FEATURE_RULES } from '../../../src/inspect/check/rules.ts';
 import type { Case } from './cases-base.ts';
 import { ask, client, fail, give, hello, LISTEN_ID, modern, note, type Script, server } from './session.ts';
@@ -46,6 +47,25 @@ const pushed = (method: string, params: object = {}, id: unknown = 1) =>
   server(note(method, { ...params, _meta: { [LISTEN_ID]: id } }));
 const acknowledged = pushed('notifications/subscriptions/acknowledged', { notifications: {} });
 const toolsChanged = 'notifications/tools/list_changed';
+
+const WITH_SKILLS = { resources: {}, extensions: { 'io.modelcontextprotocol/skills': {} } };
+const SKILL_MD = 'skill://acme/refunds/SKILL.md';
+const skillFile = {
+  uri: SKILL_MD,
+  digest: `sha256:${createHash('sha256').update('# Ünd\n').digest('hex')}`,
+  size: 7,
+};
+const refunds = {
+  uri: SKILL_MD,
+  frontmatter: { name: 'refunds', description: 'How' },
+  resources: [skillFile],
+};
+const listing = (...skills: object[]): Script =>
+  steps(hello(undefined, {}, WITH_SKILLS), client(ask(8, 'skills/list')), server(give(8, { skills })));
+const reading = (text: string): Script['steps'] => [
+  client(ask(9, 'resources/read', { uri: SKILL_MD })),
+  server(give(9, { contents: [{ uri: SKILL_MD, text }] })),
+];
 
 /** The same with another id. */
 function renumbered(step: Script['steps'][number], id: number): Script['steps'][number] {
@@ -421,5 +441,30 @@ export const FEATURE_CASES: Record<keyof typeof FEATURE_RULES, Case> = {
   'task-unknown': {
     breaks: steps(hello(), polled(1, 'working')),
     keeps: steps(hello(), began, polled(2, 'working')),
+  },
+
+  'skill-undeclared': {
+    breaks: steps(
+      hello(undefined, {}, { resources: {} }),
+      client(ask(1, 'skills/list')),
+      server(give(1, { skills: [] })),
+    ),
+    keeps: steps(
+      hello(undefined, {}, WITH_SKILLS),
+      client(ask(1, 'skills/list')),
+      server(give(1, { skills: [] })),
+    ),
+  },
+  'skill-shape': {
+    breaks: listing({ ...refunds, resources: [] }),
+    keeps: listing(refunds, { ...refunds, resources: 'dynamic' }),
+  },
+  'skill-digest': {
+    breaks: steps(listing(refunds).steps, reading('# Another\n')),
+    keeps: steps(listing(refunds).steps, reading('# Ünd\n')),
+  },
+  'skill-limits': {
+    breaks: listing({ ...refunds, resources: [{ ...skillFile, size: 16 * 1024 * 1024 + 1 }] }),
+    keeps: listing({ ...refunds, resources: [{ ...skillFile, size: 16 * 1024 * 1024 }] }),
   },
 };

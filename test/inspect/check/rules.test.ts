@@ -51,7 +51,7 @@ describe.each(RULE_IDS)('%s', (id: RuleId) => {
     expect(RULES[id].url).toMatch(
       isOfProvider(id)
         ? /^https:\/\//
-        : /^https:\/\/(modelcontextprotocol\.io\/specification\/20\d\d-|www\.jsonrpc\.org)/,
+        : /^https:\/\/(modelcontextprotocol\.io\/specification\/20\d\d-|www\.jsonrpc\.org|github\.com\/modelcontextprotocol\/ext-skills\/)/,
     );
   });
 });

@@ -165,6 +165,16 @@ test('the answer to initialize is labelled by the version and the server', () =>
   expect(labelOfResult(result, 'initialize')).toBe('result 2025-11-25 s 2');
 });
 
+test('skills are labelled by their number, and one by its name and its files', () => {
+  const label = (result: object) =>
+    messageLabel({ kind: 'result' }, Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, result })), 0, null);
+  const skill = { uri: 'skill://a/SKILL.md', frontmatter: { name: 'a' }, resources: [{}, {}] };
+  expect(label({ skills: [skill] })).toBe('result 1 skill');
+  expect(label({ skill })).toBe('result skill a, 2 files');
+  expect(label({ skill: { ...skill, resources: 'dynamic' } })).toBe('result skill a');
+  expect(label({ skill: {} })).toBe('result skill');
+});
+
 test('a result that requires input is labelled by what it asks for', () => {
   const result = { resultType: 'input_required', inputRequests: { who: {}, when: {} } };
   expect(labelOfResult(result)).toBe('result input required: who, when');
