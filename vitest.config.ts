@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { yargsInside } from './scripts/yargs-inside.js';
+import { SecondAttempts } from './test/support/second-attempts.ts';
 
 type ProjectConfig = NonNullable<TestProjectInlineConfiguration['test']>;
 type Plugin = { name: string; enforce?: 'pre'; transform(code: string, id: string): string | null };
@@ -55,6 +56,9 @@ const FULL_ONLY = [
 
 const LEFT_OUT = ['**/node_modules/**', ...(process.env['TAPEDECK_TESTS'] === 'full' ? [] : FULL_ONLY)];
 
+/** CI gives what fails by chance, on a machine that others use too, a second attempt, and prints its name. */
+const RETRIES = Number(process.env['TEST_RETRIES'] ?? 0);
+
 /** Real processes on small machines: a deadline is for hangs, never a measure of speed. */
 const DEADLINES = { testTimeout: 60_000, hookTimeout: 60_000 };
 
@@ -83,7 +87,7 @@ function project(
   return {
     plugins: [distThreads, yargsInside],
     test: {
-      ...{ ...DEADLINES, name, isolate: false, maxWorkers: 4, sequence: { groupOrder } },
+      ...{ ...DEADLINES, name, retry: RETRIES, isolate: false, maxWorkers: 4, sequence: { groupOrder } },
       server: { deps: { inline: [/[\\/]node_modules[\\/](yargs|cliui|wrap-ansi)[\\/]/] } },
       ...own,
     },
@@ -92,6 +96,7 @@ function project(
 
 export default defineConfig({
   test: {
+    reporters: ['default', new SecondAttempts()],
     projects: [
       project('unit', 0, { include: UNIT, setupFiles: ['test/support/no-processes.ts'], pool: 'threads' }),
       project('process', 0, {
@@ -104,7 +109,7 @@ export default defineConfig({
         exclude: LEFT_OUT,
         globalSetup: ['test/support/chromium.ts'],
         pool: 'forks',
-        maxWorkers: 1,
+        maxWorkers: 2,
       }),
       project('alone', 1, { include: ALONE, exclude: LEFT_OUT, pool: 'forks', maxWorkers: 1 }),
     ],

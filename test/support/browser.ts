@@ -65,7 +65,7 @@ async function open(url: string, isOwn: (asked: URL) => boolean, options: OpenOp
   });
   const page = await context.newPage();
   const wrong: string[] = [];
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(45_000);
   page.on('console', (message) => {
     if (message.type() !== 'error' || expected?.test(message.text())) return;
     wrong.push(`console: ${message.text()}`);

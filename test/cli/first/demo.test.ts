@@ -85,7 +85,9 @@ const hasScript = spawnSync('script', ['--version']).stdout?.toString().includes
 
 test.runIf(IS_FULL && hasScript)('on a terminal the link leads to the recording, until Ctrl+C', async () => {
   const { env } = ownPlace();
-  const terminal = start('script', ['-qec', `'${process.execPath}' '${BIN}' demo --no-open`, '/dev/null'], {
+  // `exec`: a shell that stays would get the Ctrl+C as well, and end by it.
+  const command = `exec '${process.execPath}' '${BIN}' demo --no-open`;
+  const terminal = start('script', ['-qec', command, '/dev/null'], {
     env: { ...env, CI: '', NO_COLOR: '1' },
   });
   const link = () => /(http:\/\/127\.0\.0\.1:\d+\/\S*)/.exec(terminal.stdout().toString())?.[1];
