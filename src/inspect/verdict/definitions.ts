@@ -6,8 +6,7 @@
 
 import { isObject, type JsonObject } from '../../protocol/json/read.ts';
 
-/** The parts of a definition, each as one spelling of its JSON; `''` where it is missing. */
-type Definition = Readonly<Record<Part, string>> & { promises: readonly string[] };
+type Definition = Readonly<Record<Part, unknown>> & { promises: readonly string[] };
 
 /** By the tool's name. */
 export type Definitions = ReadonlyMap<string, Definition>;
@@ -34,15 +33,19 @@ const PROMISES: Readonly<Record<string, boolean>> = {
 };
 
 function definitionOf(tool: JsonObject): Definition {
-  const parts = Object.fromEntries(PARTS.map((part) => [part, spelled(tool[part])])) as Record<Part, string>;
+  const parts = Object.fromEntries(PARTS.map((part) => [part, tool[part]])) as Record<Part, unknown>;
   const annotations = isObject(tool['annotations']) ? tool['annotations'] : {};
   const promises = Object.keys(PROMISES).filter((hint) => annotations[hint] === PROMISES[hint]);
   return { ...parts, promises };
 }
 
-/** Equal values have equal texts, in whatever order their members stand. */
-function spelled(value: unknown): string {
-  if (value === undefined) return '';
+/** Whether two parts are equal, in whatever order their members stand. By far the most are spelled alike, which is told quickly. */
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other) || spelled(one) === spelled(other);
+}
+
+/** Equal values have equal texts. */
+function spelled(value: unknown): string | undefined {
   return JSON.stringify(value, (_, inner: unknown) =>
     isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
   );
@@ -55,7 +58,7 @@ export function compareDefinitions(before: Definitions, after: Definitions): Def
     const old = before.get(tool);
     if (old === undefined) changes.push({ tool, change: 'added', parts: [], loosened: [] });
     else {
-      const parts = PARTS.filter((part) => old[part] !== definition[part]);
+      const parts = PARTS.filter((part) => !isSame(old[part], definition[part]));
       const loosened = old.promises.filter((hint) => !definition.promises.includes(hint));
       if (parts.length > 0) changes.push({ tool, change: 'changed', parts, loosened });
     }

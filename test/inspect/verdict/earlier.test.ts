@@ -151,6 +151,27 @@ inFull(
   },
 );
 
+inFull('list reads no more bytes of lists than it can afford, and then claims nothing', async () => {
+  const long = { ...echo, description: 'x'.repeat(9 * 1024 * 1024) };
+  const { list } = await storeOf([lists('s', answerOf([long, pay]))], [lists('s', answerOf([long]))]);
+  expect(await list()).not.toContain('not as in session');
+});
+
+test('of many lists in a session the last whole one counts', async () => {
+  const asks = (id: string, params: Json, answer: Json) => [
+    says(50, { id, method: 'tools/list', params }),
+    replies(51, resultOf(id, answer)),
+  ];
+  const later = [
+    ...asks('x', {}, answerOf([echo], { nextCursor: 'b' })),
+    ...asks('y', { cursor: 'b' }, answerOf([])),
+    ...asks('z', {}, answerOf([pay], { nextCursor: 'b' })),
+    ...asks('zz', { cursor: 'other' }, answerOf([])),
+  ];
+  const { list } = await storeOf(before, [[...before[0], ...later]]);
+  expect(await list()).toContain('  pay: removed\n');
+});
+
 test('a list that changes within a session is held to the one before it', async () => {
   const again = [says(50, { id: 'x', method: 'tools/list' }), replies(51, resultOf('x', answerOf([echo])))];
   const { found } = await storeOf([[...before[0], ...again]]);
