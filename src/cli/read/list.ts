@@ -5,6 +5,7 @@ import { sessionLine } from '../../inspect/view/json.ts';
 import { changedToolsLines, sessionTable } from '../../inspect/view/session.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
 import type { Store } from '../../store/file/open.ts';
+import type { PeerKind } from '../../store/read/peers.ts';
 import { type RunRow, runsOf } from '../../store/read/runs.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
 import { asTyped, type Command, type Io } from '../io.ts';
@@ -17,7 +18,7 @@ type Options = {
   filter: string | undefined;
   json: boolean;
   limit: number;
-  by: 'run' | undefined;
+  by: PeerKind | 'run' | undefined;
 };
 
 export const listCommand: Command<Options> = {
@@ -31,14 +32,14 @@ export const listCommand: Command<Options> = {
         json: JSON_OPTION,
         by: {
           type: 'string',
-          choices: ['run'] as const,
-          describe: 'One line for each run of a client, with all its servers',
+          choices: ['server', 'client', 'run'] as const,
+          describe: 'One line for each server, each client, or each run of a client with all its servers',
           requiresArg: true,
         },
         limit: {
           type: 'number',
           default: 50,
-          describe: 'Show at most this many sessions or runs; 0 shows all',
+          describe: 'Show at most this many lines; 0 shows all',
           requiresArg: true,
         },
       })
@@ -49,6 +50,8 @@ export const listCommand: Command<Options> = {
       .example('$0 list', 'The newest 50 sessions')
       .example("$0 list --filter 'status~error since=today'", 'Sessions in which something failed today')
       .example('$0 list --by run', 'What each run of a client had to do with all its servers')
+      .example('$0 list --by server', 'What ever ran here, what was seen last first')
+      .example("$0 list --by client --filter 'since=7d'", 'The clients of the last seven days')
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
   async run({ db, filter: written, json, limit, by }, io) {
     const filter = await readFilter(written);
@@ -60,6 +63,11 @@ export const listCommand: Command<Options> = {
         if (by === 'run') {
           const runs = runsOf(store, filter && (await sessionsOf(store, filter))).slice(0, most);
           await writeOutput(io, withLineEnds(await runLinesOf(io, runs, json)));
+          return;
+        }
+        if (by !== undefined) {
+          const among = filter && (await numbersOf(store, filter));
+          await writeOutput(io, withLineEnds(await peerLinesOf(io, store, by, { among, most, json })));
           return;
         }
         const { changedTools } = await import('../../inspect/verdict/earlier.ts');
@@ -81,6 +89,12 @@ async function sessionsOf(store: Store, filter: Filter | undefined): Promise<Ite
   return eachSessionWith(store, filter);
 }
 
+async function numbersOf(store: Store, filter: Filter): Promise<number[]> {
+  const { prepareSessionTest } = await import('../../inspect/filter/sql.ts');
+  const { candidates, holds } = prepareSessionTest(store, filter);
+  return candidates.filter((number) => holds({ number }));
+}
+
 async function runLinesOf(io: Io, runs: readonly RunRow[], json: boolean): Promise<Iterable<string>> {
   const { runSummary, runTable } = await import('../../inspect/run/view.ts');
   if (json) return runs.map((run) => JSON.stringify(runSummary(run)));
@@ -88,13 +102,29 @@ async function runLinesOf(io: Io, runs: readonly RunRow[], json: boolean): Promi
   return runTable(runs, terminalStyle(io.stdout, io.env));
 }
 
+async function peerLinesOf(
+  io: Io,
+  store: Store,
+  kind: PeerKind,
+  { among, most, json }: { among: number[] | undefined; most: number; json: boolean },
+): Promise<Iterable<string>> {
+  const { peersOf } = await import('../../store/read/peers.ts');
+  const { peerLine, peerTable } = await import('./peer-table.ts');
+  const rows = peersOf(store, kind, among).slice(0, most);
+  if (json) return rows.map((row) => peerLine(kind, row));
+  if (rows.length === 0 && among !== undefined) return [NO_SESSION];
+  return peerTable(kind, rows, terminalStyle(io.stdout, io.env));
+}
+
+const NO_SESSION = 'The filter holds for no session.';
+
 function* tableLines(
   io: Io,
   rows: readonly SessionRow[],
   isFiltered: boolean,
   changed: ReadonlyMap<string, ChangedTools>,
 ): Generator<string> {
-  if (rows.length === 0 && isFiltered) yield 'The filter holds for no session.';
+  if (rows.length === 0 && isFiltered) yield NO_SESSION;
   const style = terminalStyle(io.stdout, io.env);
   if (rows.length > 0 || !isFiltered) yield* sessionTable(rows, style);
   const advice = (id: string) => asTyped(io, `see: tapedeck check ${id} --severity note`);
