@@ -83,7 +83,7 @@ function standBack(niceness: number): void {
 type Outlet = { emit: Emit; more(bytes: number): void; end(): void };
 
 /** Sends the pieces of one answer. The last of them is held back until it is known to be the last. */
-function createOutlet({ job, form, left }: Order, report: Report): Outlet {
+export function createOutlet({ job, form, left }: Omit<Order, 'work' | 'params'>, report: Report): Outlet {
   let held: Uint8Array[] = [];
   let heldBytes = 0;
   let onItsWay = 0;
@@ -100,6 +100,10 @@ function createOutlet({ job, form, left }: Order, report: Report): Outlet {
   }
 
   async function emit(piece: Parameters<Emit>[0]): Promise<void> {
+    if (piece === null) {
+      if (heldBytes > 0) send(false);
+      return;
+    }
     if (typeof piece === 'object' && 'status' in piece) return report({ type: 'head', job, head: piece });
     if (form === 'json' && heldBytes > 0) throw new RangeError('an answer as JSON is one piece');
     const text = typeof piece === 'string' ? Buffer.from(form === 'ndjson' ? `${piece}\n` : piece) : piece;

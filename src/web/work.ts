@@ -14,10 +14,11 @@ export type Head = { status: number; headers: Readonly<Record<string, string>> }
 
 /**
  * A piece of the answer: of `ndjson` a line without its end, of `json` and `bytes` as it is. A head, where there is one, comes
- * before the first piece. Bytes are handed over: they are gone afterwards. Settles when the reader keeps up: whoever waits for it holds at most some pieces in memory, and lets
- * the thread do other work.
+ * before the first piece. Bytes are handed over: they are gone afterwards. Lines go out some together; null lets those go that
+ * wait: what comes next may take long. Settles when the reader keeps up: whoever waits for it holds at most some pieces in
+ * memory, and lets the thread do other work.
  */
-export type Emit = (piece: string | Uint8Array | Head) => Promise<void>;
+export type Emit = (piece: string | Uint8Array | Head | null) => Promise<void>;
 
 /**
  * Answers one request. `isLeft` becomes true at once when the client has left, also in the middle of synchronous work: ask it

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import axe, { type AxeResults } from 'axe-core';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { describe, expect, inject, onTestFinished } from 'vitest';
 import { tapedeckInProcess, tempStore } from './tapedeck.ts';
 import { TOKEN, type Ui } from './ui.ts';
@@ -93,6 +93,17 @@ export function rowWith(page: Page, ...words: readonly string[]) {
     (rows, word) => rows.filter({ hasText: word }),
     page.getByRole('treegrid').getByRole('row'),
   );
+}
+
+/** Types a filter into a box and enters it: no key waits for what the box offers. */
+export async function enterFilter(box: Locator, filter: string): Promise<void> {
+  await box.fill(filter);
+  await box.press('Enter');
+}
+
+/** Two keys of which the second must come soon after the first, however busy the machine is. */
+export async function pressBoth(page: Page, first: string, second: string): Promise<void> {
+  await Promise.all([page.keyboard.press(first), page.keyboard.press(second)]);
 }
 
 /** A store with one session, `made`, of these lines of a text recording. */

@@ -1,6 +1,7 @@
 /** A store that a filter takes minutes to look through, in one statement that asks nobody whether it may go on. */
+import Database from 'better-sqlite3';
 import { storeOnce } from './once.ts';
-import { record, until } from './tapedeck.ts';
+import { record, tapedeckInProcess, until } from './tapedeck.ts';
 
 const WORDS = 'no pattern holds for this, however long it is looked at. ';
 
@@ -18,3 +19,13 @@ export const SLOW: string = Array.from(
   { length: 150 },
   (_, i) => `text~/(no|pattern|holds|looked)[a-z,. ]*[0-9]{${i + 1}}/`,
 ).join(' or ');
+
+/** The same with a newer session, which is looked through at once, and finds what it has of `tool=echo or …`. */
+export async function slowStoreWithCalls(): Promise<string> {
+  const db = await slowStore();
+  await tapedeckInProcess(['import', 'recordings/everything-stdio.ndjson', '--db', db]);
+  const store = new Database(db);
+  store.exec("UPDATE session SET started_at = 9000000000000000 WHERE name = 'everything-stdio'");
+  store.close();
+  return db;
+}

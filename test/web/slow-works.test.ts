@@ -6,8 +6,10 @@ import { openForReading, openStore, type Store } from '../../src/store/file/open
 import { findSession } from '../../src/store/read/sessions.ts';
 import { insertSession } from '../../src/store/write/rows.ts';
 import { causeOf } from '../../src/web/params.ts';
+import { createOutlet } from '../../src/web/reader-thread.ts';
 import { EXPORT_FILES } from '../../src/web/slow/export.ts';
 import { SLOW_WORKS } from '../../src/web/slow/works.ts';
+import type { Emit } from '../../src/web/work.ts';
 import { storeOnce } from '../support/once.ts';
 import { sample } from '../support/scale.ts';
 import { tapedeckInProcess } from '../support/tapedeck.ts';
@@ -42,7 +44,7 @@ async function ask(
   { params = {}, isLeft = () => false }: Asked,
 ): Promise<string[]> {
   const pieces: string[] = [];
-  const emit = async (piece: string | object) => void (typeof piece === 'string' && pieces.push(piece));
+  const emit: Emit = async (piece) => void (typeof piece === 'string' && pieces.push(piece));
   await SLOW_WORKS[work](open(), params, emit, isLeft);
   return pieces;
 }
@@ -134,6 +136,36 @@ describe('search', () => {
     const work = SLOW_WORKS.search(open(), busy.params, emit, busy.isLeft);
     await expect(work).rejects.toThrow('The client has gone.');
   });
+});
+
+test.each([
+  ['search', { filter: 'tool=echo', index: 'no' }],
+  ['select', { session: 'everything-stdio', filter: 'tool=echo' }],
+] as const)('%s lets go what it found before it looks for more', async (work, params) => {
+  const pieces: (string | null)[] = [];
+  const emit: Emit = async (piece) => void pieces.push(piece === null ? null : String(piece));
+  await SLOW_WORKS[work](open(), params, emit, () => false);
+  const lastFound = pieces.findLastIndex((piece) => piece !== null && /"hit":|"runs":/.test(piece));
+  expect(lastFound).toBeGreaterThanOrEqual(0);
+  expect(pieces[lastFound + 1]).toBeNull();
+});
+
+test('lines go out together, and at once where more may take long', async () => {
+  const sent: string[] = [];
+  const order = { job: 1, form: 'ndjson', left: new Int32Array(new SharedArrayBuffer(4)) } as const;
+  const outlet = createOutlet(order, (message) => {
+    if (message.type === 'piece') sent.push(Buffer.from(message.bytes).toString());
+  });
+  vi.spyOn(performance, 'now').mockReturnValue(0);
+  onTestFinished(() => void vi.restoreAllMocks());
+  await outlet.emit('1');
+  await outlet.emit('2');
+  expect(sent).toEqual([]);
+  await outlet.emit(null);
+  await outlet.emit(null);
+  expect(sent).toEqual(['1\n2\n']);
+  outlet.end();
+  expect(sent).toEqual(['1\n2\n', '']);
 });
 
 test('check finds what `check` finds, in its words', async () => {

@@ -67,7 +67,10 @@ async function findAll(job: Job, filter: Filter, index: SearchIndex | null, limi
   let hits = 0;
   let more = false;
   for await (const place of inSlices(eachPlace(job.store, filter, index), job)) {
-    if (place === null) continue;
+    if (place === null) {
+      await job.emit(null);
+      continue;
+    }
     if (hits === limit) {
       more = true;
       break;

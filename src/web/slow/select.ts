@@ -34,6 +34,7 @@ async function select(job: Job): Promise<void> {
     }
     count += seqs.length;
     if (isFirst || runs.length >= RUNS_A_LINE) await flush();
+    await job.emit(null);
   }
   await flush();
   await emitJson(job, { done: true, count } satisfies SelectLine);

@@ -1,6 +1,6 @@
 /** What holds for the page as a whole: its addresses, its keys, its token. */
 import { expect, test } from 'vitest';
-import { inBrowser, openPage, rowWith } from '../../support/browser.ts';
+import { inBrowser, openPage, pressBoth, rowWith } from '../../support/browser.ts';
 import { startServer } from '../../support/http.ts';
 import { inFull } from '../../support/scale.ts';
 import { startUi, storeOf, TOKEN } from '../../support/ui.ts';
@@ -13,9 +13,9 @@ inBrowser('the page', () => {
     await rowWith(page, 'trigger-sampling-request').click();
     await page.getByRole('tab', { name: 'Raw' }).click();
     await page.getByRole('button', { name: 'Raw order' }).click();
+    await expect.poll(() => page.url()).toMatch(/\/s\/[0-9a-f]{12}\/f\/21\?.*tab=raw/);
+    await expect.poll(() => page.url()).toContain('raw=1');
     const here = page.url();
-    expect(here).toMatch(/\/s\/[0-9a-f]{12}\/f\/21\?.*tab=raw/);
-    expect(here).toContain('raw=1');
     await page.reload();
     await page.getByRole('tab', { name: 'Raw', selected: true }).waitFor();
     await page.goBack();
@@ -33,7 +33,7 @@ inBrowser('the page', () => {
     await expect.poll(() => page.url()).toBe(here);
     await page.goto(`${ui.origin}/s/latest?t=100-300&wf=0`);
     await page.getByRole('button', { name: 'Times' }).waitFor();
-    expect(await page.getByRole('columnheader', { name: 'Waterfall' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('columnheader', { name: 'Waterfall' }).count()).toBe(0);
   });
 
   test('takes the token out of its address, and says where the link is without one', async () => {
@@ -117,17 +117,18 @@ inBrowser('the page', () => {
     await expect.poll(() => page.url()).toMatch(/\/s\/\w+(?:\?|$)/);
     await press('/');
     await page.keyboard.type('tool=echo');
-    await press('Escape', 'Enter');
+    await press('Enter');
     await expect.poll(() => rowWith(page, 'tools/call').count()).toBe(1);
-    await press('Escape', 'Escape', 'g', 'l');
+    await press('Escape', 'Escape');
+    await pressBoth(page, 'g', 'l');
     await expect.poll(() => page.url()).toBe(`${ui.origin}/live`);
-    await press('g', 's');
+    await pressBoth(page, 'g', 's');
     await rowWith(page, 'everything-http').waitFor();
     // One stop of Tab for the whole list.
     await page.getByRole('treegrid', { name: 'Sessions' }).focus();
     await press('j', 'Tab');
-    expect(await page.getByRole('treegrid').evaluate((list) => list.contains(document.activeElement))).toBe(
-      false,
-    );
+    const hasFocus = () =>
+      page.getByRole('treegrid').evaluate((list) => list.contains(document.activeElement));
+    await expect.poll(hasFocus).toBe(false);
   });
 });

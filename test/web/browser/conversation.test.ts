@@ -1,7 +1,7 @@
 /** What people do with the viewer, by the real command line, store and browser. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { inBrowser, openPage, rowWith, storeOfLines } from '../../support/browser.ts';
+import { enterFilter, inBrowser, openPage, rowWith, storeOfLines } from '../../support/browser.ts';
 import { inFull } from '../../support/scale.ts';
 import { payloadOf, record, showFrames, tapedeckInProcess, tempStore } from '../../support/tapedeck.ts';
 import { startUi, storeOf } from '../../support/ui.ts';
@@ -37,6 +37,7 @@ inBrowser('the viewer', () => {
     await rowWith(page, 'trigger-sampling-request').click();
     await page.keyboard.press('ArrowRight');
     await rowWith(page, 'sampling/createMessage', 'ok').waitFor();
+    await expect.poll(() => page.url()).toContain('open=');
     const opened = page.url();
 
     await rowWith(page, 'tools/call', 'echo').click();
@@ -113,10 +114,10 @@ inBrowser('content', () => {
     const parts = page.getByRole('region', { name: 'Content' });
     await parts.getByText('<b>marks</b>').waitFor();
     await parts.getByText('U+202E').waitFor();
-    await parts.getByRole('img').waitFor();
-    expect(await parts.getByRole('img').count()).toBe(1);
-    expect(await parts.getByRole('img').evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(1);
     await parts.getByText('javascript:alert(1)').waitFor();
+    const width = () => parts.getByRole('img').evaluate((image: HTMLImageElement) => image.naturalWidth);
+    await expect.poll(width).toBe(1);
+    expect(await parts.getByRole('img').count()).toBe(1);
     expect(await parts.getByRole('link').count()).toBe(0);
   });
 });
@@ -132,20 +133,15 @@ inBrowser('the filter box', () => {
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     const box = page.getByRole('combobox', { name: 'Filter messages' });
-    expect(await box.inputValue()).toMatch(/^tool/);
-    await page.keyboard.press('Escape');
-    await box.fill('tool=echo');
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('Enter');
+    await expect.poll(() => box.inputValue()).toMatch(/^tool./);
+    await enterFilter(box, 'tool=echo');
     await expect.poll(() => rowWith(page, 'tools/call').count()).toBe(1);
     expect(page.url()).toContain('filter=tool%3Decho');
 
     const slip = 'tool=echo nosuch=1';
-    await box.fill(slip);
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('Enter');
+    await enterFilter(box, slip);
+    await page.getByRole('alert').getByText('Expected a field at column 11').waitFor();
     const told = await page.getByRole('alert').textContent();
-    expect(told).toContain('Expected a field at column 11');
     expect(told).toMatch(/^ {10}\^/);
     const { stderr } = await tapedeckInProcess([
       'show',

@@ -36,9 +36,11 @@ inBrowser('a copy', () => {
     expect(line).toMatchObject({ channel: frame?.channel, message: JSON.parse(frame?.text ?? '') });
     expect(await copied(page, 'tapedeck verify')).toContain(`tapedeck verify ${frame?.session} --only echo`);
     await page.keyboard.press('c');
+    await page.getByRole('menu').waitFor();
     expect(await page.getByRole('menuitem', { name: 'curl' }).count()).toBe(0);
     await page.keyboard.press('Escape');
-    expect(await page.getByRole('menu').count()).toBe(0);
+    await page.getByRole('menu').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Copy as' }).waitFor();
   });
 
   inFull('as curl gets the recorded answer from the replayed server', async () => {

@@ -22,30 +22,35 @@ inBrowser('a run in the viewer', () => {
       .press('Enter');
     await rowWith(page, 'tools/call', 'query').waitFor();
     const calls = page.getByRole('treegrid', { name: 'Calls of all servers' }).getByRole('row');
-    expect((await calls.allInnerTexts()).slice(1).map((text) => text.replaceAll(/\s+/g, ' '))).toEqual([
-      '0.000 files tools/call read ok 100 ms',
-      '1.000 search tools/call search tool error 500 ms the same again after 500 ms',
-      '2.000 search tools/call search ok 250 ms',
-      '2.100 database tools/call query ok 900 ms',
-    ]);
+    const shown = async () =>
+      (await calls.allInnerTexts()).slice(1).map((text) => text.replaceAll(/\s+/g, ' '));
+    await expect
+      .poll(shown)
+      .toEqual([
+        '0.000 files tools/call read ok 100 ms',
+        '1.000 search tools/call search tool error 500 ms the same again after 500 ms',
+        '2.000 search tools/call search ok 250 ms',
+        '2.100 database tools/call query ok 900 ms',
+      ]);
     const lanes = page.getByRole('list', { name: 'Servers' }).getByRole('listitem');
     expect(await lanes.count()).toBe(3);
     expect(await page.locator('body').textContent()).toMatch(/Waiting 1\.60 s\s*Thinking 1\.40 s/);
 
     await page.locator('body').click({ position: { x: 400, y: 20 } });
     await page.keyboard.press('n');
-    expect(await page.getByRole('row', { selected: true }).textContent()).toContain('tool error');
+    const chosen = page.getByRole('row', { selected: true }).filter({ hasText: 'tool error' });
+    await chosen.waitFor();
     await page.keyboard.press('+');
     await expect.poll(() => page.url()).toMatch(/[?&]t=\d/);
     const shared = page.url();
     await page.keyboard.press('Enter');
     await page.getByRole('tab', { name: 'Pretty' }).waitFor();
-    expect(page.url()).toMatch(/\/s\/\w+\/f\/1$/);
+    await expect.poll(() => page.url()).toMatch(/\/s\/\w+\/f\/1$/);
     await page.goBack();
     await rowWith(page, 'tool error', 'the same again').waitFor();
     expect(page.url()).toBe(shared);
     await page.reload();
-    expect(await page.getByRole('row', { selected: true }).textContent()).toContain('tool error');
+    await chosen.waitFor();
   });
 
   inFull('a gap may be chosen, which makes one stretch of two', async () => {

@@ -1,6 +1,6 @@
 /** A button with a menu below it, for the keyboard as well. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import parts from '../look/parts.module.css';
 import { Button, Icon, type IconName, Unseen } from '../look/parts.tsx';
 import { useKeys } from '../shell/keys.ts';
@@ -37,7 +37,8 @@ export function Menu({ label, icon, items, hotkey, children }: MenuProps): VNode
   const list = useRef<HTMLDivElement>(null);
   const isOpen = at >= 0;
   useKeys(hotkey === undefined ? {} : { [hotkey]: () => setAt(0) });
-  useEffect(() => {
+  // At once: the next key is the menu's.
+  useLayoutEffect(() => {
     if (at >= 0) list.current?.querySelectorAll<HTMLElement>('[role=menuitem]')[at]?.focus();
   }, [at]);
   useEffect(() => {

@@ -1,7 +1,8 @@
 /** Frames of all sessions by their text and a filter, as they are found. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { SearchHitView, SearchLine } from '../../api.ts';
+import { useDraft } from '../list/draft.ts';
 import { FilterBox } from '../list/filter-box.tsx';
 import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, showCount, showMoment } from '../look/format.ts';
@@ -104,14 +105,14 @@ export function SearchScreen(): VNode {
 
 /** The text is searched for when it is entered: each letter would begin anew. */
 function TextBox({ value }: { value: string }): VNode {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
+  const [text, setText] = useDraft(value);
   return (
     <form
       class={css.text}
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
+        setText(null);
         setQuery({ q: text, at: null });
       }}
     >

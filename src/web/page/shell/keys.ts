@@ -1,5 +1,5 @@
 /** The keyboard. Keys work wherever the focus is, but not in a box for text, and never with a modifier: those are the browser's. */
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /** A key by its name, two after each other with a space between (`g s`). Return false to leave it to others. */
 export type KeyMap = Readonly<Record<string, (event: KeyboardEvent) => unknown>>;
@@ -10,7 +10,8 @@ const maps: { current: KeyMap }[] = [];
 export function useKeys(keys: KeyMap): void {
   const map = useRef(keys);
   map.current = keys;
-  useEffect(() => {
+  // With the component's first sight, not some time after it: who sees it may press a key.
+  useLayoutEffect(() => {
     maps.push(map);
     return () => void maps.splice(maps.indexOf(map), 1);
   }, []);
