@@ -60,7 +60,7 @@ const LEFT_OUT = ['**/node_modules/**', ...(process.env['TAPEDECK_TESTS'] === 'f
 const RETRIES = Number(process.env['TEST_RETRIES'] ?? 0);
 
 /** Real processes on small machines: a deadline is for hangs, never a measure of speed. */
-const DEADLINES = { testTimeout: 60_000, hookTimeout: 60_000 };
+const DEADLINES = { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 45_000 } } };
 
 /** Node 20 reads no TypeScript: the threads that `src` starts are those of `dist`, which users have; so is the page. */
 const distThreads: Plugin = {

@@ -41,7 +41,7 @@ export function serveWorks(works: Works, niceness: number, createWatch?: CreateW
   watch?.begin();
 
   async function run(order: Order): Promise<void> {
-    const outlet = createOutlet(order, report);
+    const outlet = createAnswerOutlet(order, report);
     const isLeft = () => Atomics.load(order.left, 0) !== 0;
     outlets.set(order.job, outlet);
     let loan: Loan | undefined;
@@ -83,7 +83,10 @@ function standBack(niceness: number): void {
 type Outlet = { emit: Emit; more(bytes: number): void; end(): void };
 
 /** Sends the pieces of one answer. The last of them is held back until it is known to be the last. */
-export function createOutlet({ job, form, left }: Omit<Order, 'work' | 'params'>, report: Report): Outlet {
+export function createAnswerOutlet(
+  { job, form, left }: Omit<Order, 'work' | 'params'>,
+  report: Report,
+): Outlet {
   let held: Uint8Array[] = [];
   let heldBytes = 0;
   let onItsWay = 0;

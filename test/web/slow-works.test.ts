@@ -6,7 +6,7 @@ import { openForReading, openStore, type Store } from '../../src/store/file/open
 import { findSession } from '../../src/store/read/sessions.ts';
 import { insertSession } from '../../src/store/write/rows.ts';
 import { causeOf } from '../../src/web/params.ts';
-import { createOutlet } from '../../src/web/reader-thread.ts';
+import { createAnswerOutlet } from '../../src/web/reader-thread.ts';
 import { EXPORT_FILES } from '../../src/web/slow/export.ts';
 import { SLOW_WORKS } from '../../src/web/slow/works.ts';
 import type { Emit } from '../../src/web/work.ts';
@@ -153,7 +153,7 @@ test.each([
 test('lines go out together, and at once where more may take long', async () => {
   const sent: string[] = [];
   const order = { job: 1, form: 'ndjson', left: new Int32Array(new SharedArrayBuffer(4)) } as const;
-  const outlet = createOutlet(order, (message) => {
+  const outlet = createAnswerOutlet(order, (message) => {
     if (message.type === 'piece') sent.push(Buffer.from(message.bytes).toString());
   });
   vi.spyOn(performance, 'now').mockReturnValue(0);

@@ -3,7 +3,7 @@ import { useReducer, useRef } from 'preact/hooks';
 import type { Completions } from '../../api.ts';
 import { source } from '../shell/source.ts';
 
-export type Offer = {
+export type CompletionList = {
   words: Completions['words'];
   /** Which of them is chosen; -1 for none, as before any arrow. */
   at: number;
@@ -40,7 +40,7 @@ const NOTHING: Completions = { from: 0, to: 0, words: [] };
 const CLOSED: State = { found: NOTHING, at: -1, of: '', isAsked: false, abort: null, waiting: [] };
 
 /** `session`: whose values are offered first. */
-export function useCompletions(session: string | undefined): Offer {
+export function useCompletions(session: string | undefined): CompletionList {
   const [, draw] = useReducer((n: number) => n + 1, 0);
   const state = useRef(CLOSED);
   const set = (next: State) => {

@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import { useId, useRef } from 'preact/hooks';
 import { Icon } from '../look/parts.tsx';
 import type { ApiFailure } from '../shell/source.ts';
-import { type Offer, remember, useCompletions } from './completions.ts';
+import { type CompletionList, remember, useCompletions } from './completions.ts';
 import { useDraft } from './draft.ts';
 import css from './filter-box.module.css';
 
@@ -112,7 +112,7 @@ function Wrong({ id, failure }: { id: string; failure: ApiFailure }): VNode {
 }
 
 type Acts = {
-  offer: Offer;
+  offer: CompletionList;
   input: HTMLInputElement | null;
   take(index: number): void;
   commit(filter: string): void;
