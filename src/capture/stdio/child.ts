@@ -102,8 +102,9 @@ export function forwardSignals(forward: (signal: NodeJS.Signals) => void): () =>
   };
 }
 
-/** Whether our process group is the one that the keyboard talks to. */
+/** Whether our process group is the one that the keyboard talks to. On Windows the server has a hidden console of its own. */
 function isForeground(): boolean {
+  if (process.platform === 'win32') return false;
   try {
     const stat = readFileSync('/proc/self/stat', 'utf8');
     const [, , group, , , foregroundGroup] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

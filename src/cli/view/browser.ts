@@ -21,9 +21,12 @@ export async function openBrowser(link: string, env: NodeJS.ProcessEnv): Promise
 /** So long an opener may take to say that it cannot. */
 const WAIT_MS = 1000;
 
-/** `BROWSER` may have arguments of its own, and several commands separated by colons, of which the first counts. */
+/**
+ * `BROWSER` may have arguments of its own, and several commands separated by colons, of which the first counts. Windows has no
+ * such variable: a path there has a colon, and often a space.
+ */
 function commandFor(env: NodeJS.ProcessEnv): readonly string[] {
-  const own = env['BROWSER']?.split(':')[0]?.trim();
+  const own = process.platform === 'win32' ? '' : env['BROWSER']?.split(':')[0]?.trim();
   if (own) return own.replaceAll('%s', '').trim().split(/\s+/);
   switch (process.platform) {
     case 'darwin':

@@ -112,11 +112,16 @@ function programOf(pid: number): string | null {
   return null;
 }
 
+/** So that every process reads the same start: `ps` tells it in the language and the time zone of who asks. */
+const PS_ENV = { LC_ALL: 'C', TZ: 'UTC' };
+
 /** Other Unixes, through `ps`. Windows has none: there the client stays unknown. */
 function readPs(pid: number): ProcessFacts | null {
   if (process.platform === 'win32') return null;
   const line = execFileSync('ps', ['-o', 'ppid=,lstart=,comm=', '-p', String(pid)], {
     encoding: 'utf8',
+    env: { ...process.env, ...PS_ENV },
+    stdio: ['ignore', 'pipe', 'ignore'],
   }).trim();
   const match = /^(\d+)\s+(\w+\s+\w+\s+\d+\s+[\d:]+\s+\d+)\s+(.*)$/.exec(line);
   if (match === null) return null;

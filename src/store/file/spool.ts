@@ -76,7 +76,9 @@ export function lastSpoolOf(file: string, run: string): string {
 /** Call it once everything of the spool is in the store. Throws the system's error. */
 export function removeSpool(spool: Store): void {
   const file = spool.name;
-  // While it is locked still, so that nobody opens what is about to go.
+  // While it is locked still, so that nobody opens what is about to go. Windows removes nothing that is open: whoever opens it
+  // in between finds that all of it is taken in, and removes it.
+  if (process.platform === 'win32') spool.close();
   rmSync(file, { force: true });
   spool.close();
   for (const end of BESIDE) rmSync(file + end, { force: true });

@@ -118,10 +118,12 @@ export function sidePath(store: Store): string {
 
 function openFile(file: string): SideFile {
   createFile(file);
+  const side = new Database(file, { timeout: BUSY_TIMEOUT_MS });
   try {
-    return prepare(new Database(file, { timeout: BUSY_TIMEOUT_MS }));
+    return prepare(side);
   } catch (error) {
     const { code } = error as { code?: string };
+    side.close();
     if (code !== 'SQLITE_NOTADB' && code !== 'SQLITE_CORRUPT') throw error;
     for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
     createFile(file);

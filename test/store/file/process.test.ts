@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { findClient, isAlive, processStarted } from '../../../src/store/file/process.ts';
 import { ROOT, start, tempFolder, until } from '../../support/tapedeck.ts';
 
@@ -48,3 +49,24 @@ test('a program whose process is called after its first thread is named by what 
 test('a pid that nobody has leads to no client', () => {
   expect(findClient(2 ** 22 + 1)).toBeNull();
 });
+
+const hasPs = spawnSync('ps', ['-o', 'lstart=', '-p', String(process.pid)]).status === 0;
+
+test.runIf(hasPs)(
+  'where ps tells when a process started, the time zone of who asks makes no difference',
+  () => {
+    const { platform } = process;
+    const { TZ } = process.env;
+    onTestFinished(() => {
+      Object.defineProperty(process, 'platform', { value: platform });
+      if (TZ === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = TZ;
+    });
+    Object.defineProperty(process, 'platform', { value: 'darwin' });
+    const here = processStarted(process.pid);
+    expect(here).toMatch(/^\w{3} \w{3} +\d+ [\d:]{8} \d{4}$/);
+    process.env['TZ'] = 'Asia/Tokyo';
+    expect(processStarted(process.pid)).toBe(here);
+    expect(isAlive(process.pid, here)).toBe(true);
+  },
+);
