@@ -42,10 +42,11 @@ const MAY_IMPORT: Record<string, string> = {
   'inspect/check':
     'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check/beyond/provider-rules.ts',
   'inspect/check/beyond': 'PROTOCOL inspect/schema inspect/check inspect/check/beyond/provider-rules.ts',
+  'inspect/check/modern': 'PROTOCOL STORE inspect/verdict inspect/view inspect/schema inspect/check',
   'inspect/check/verdict':
     'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check',
   'inspect/check/check.ts':
-    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check inspect/check/beyond inspect/check/verdict',
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check inspect/check/beyond inspect/check/modern inspect/check/verdict',
   inspect:
     'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check',
 

@@ -41,7 +41,12 @@ import { inspectCursors, inspectLogLevel, inspectPrompts, inspectUpdates } from 
 import { inspectEndpoint, inspectHttp } from './http.ts';
 import { inspectLifecycle } from './lifecycle.ts';
 import { inspectCapabilities, inspectMethods } from './methods.ts';
-import { inspectRounds, inspectSubscriptions, inspectTasks } from './modern.ts';
+import { inspectCaching } from './modern/caching.ts';
+import { inspectDeprecated } from './modern/deprecated.ts';
+import { inspectMirroredHeaders } from './modern/headers.ts';
+import { inspectToolOrder } from './modern/order.ts';
+import { inspectRounds, inspectSubscriptions, inspectTasks } from './modern/patterns.ts';
+import { inspectRefetches } from './modern/refetches.ts';
 import { inspectCancellation, inspectIds, inspectProgress } from './open-requests.ts';
 import { applies, type Finding, type Report, RULES } from './rules.ts';
 import { inspectShapes } from './shapes.ts';
@@ -92,11 +97,16 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
     inspectLogLevel(report, session),
     inspectUpdates(report, session),
     inspectHttp(report, session),
+    inspectMirroredHeaders(report, session),
     inspectEndpoint(report, session),
     inspectRounds(report),
     inspectSubscriptions(report),
     inspectTasks(report),
     inspectSkills(report),
+    inspectCaching(report),
+    inspectRefetches(report, session),
+    inspectToolOrder(report),
+    inspectDeprecated(report, session),
   ];
   const reader = createReader(conversation);
 
@@ -176,6 +186,7 @@ function createReader(conversation: Conversation): { read(frame: Frame, seq: num
     return {
       place,
       at: frame.at,
+      size: frame.size,
       side,
       channel: frame.channel,
       message,

@@ -25,6 +25,8 @@ export type CheckedMessage = {
   place: Place;
   /** Microseconds since the Unix epoch. */
   at: number;
+  /** Bytes of the frame that it came in. */
+  size: number;
   /** Who sent it. */
   side: Side;
   channel: string;

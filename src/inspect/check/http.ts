@@ -13,9 +13,6 @@ import {
 } from './checked-message.ts';
 import type { Report } from './rules.ts';
 
-/** Requests with a `Mcp-Name`. */
-const NAMED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
-
 /** Errors that come with a status of their own in 2026-07-28, by code. */
 const STATUS_OF: Readonly<Record<number, number>> = { '-32601': 404, '-32020': 400, '-32022': 400 };
 
@@ -44,8 +41,7 @@ export function inspectHttp(report: Report, { transport, basis }: CheckedSession
     if (first === undefined) return;
     const isTaken = http.status !== null && http.status < 300;
     accept(http, first);
-    if (first.message.details.isModern) mirrored(http, first);
-    else if (methodOf(first) !== 'initialize') session(http, first, isTaken);
+    if (!first.message.details.isModern && methodOf(first) !== 'initialize') session(http, first, isTaken);
     if (own.asked.length === 0 && isTaken) accepted(http, first);
     for (const answer of own.answers) status(http, answer);
     learn(http, own);
@@ -65,29 +61,6 @@ export function inspectHttp(report: Report, { transport, basis }: CheckedSession
         'application/json, text/event-stream',
         value === '' ? 'no `Accept`' : value,
       );
-  }
-
-  /** In the 2026-07-28 era the headers repeat what the body says. */
-  function mirrored(http: CheckedHttpExchange, first: CheckedMessage): void {
-    const { protocolVersion, target } = first.message.details;
-    header('version-header', 'mcp-protocol-version', protocolVersion ?? '', http, first);
-    const method = methodOf(first);
-    if (method !== null) header('method-header', 'mcp-method', method, http, first);
-    if (method !== null && NAMED.has(method) && target !== null)
-      header('name-header', 'mcp-name', target, http, first);
-  }
-
-  function header(
-    rule: 'version-header' | 'method-header' | 'name-header',
-    name: string,
-    expected: string,
-    http: CheckedHttpExchange,
-    first: CheckedMessage,
-  ): void {
-    const value = http.requestHeaders.get(name);
-    const text = value === undefined ? undefined : decoded(value);
-    if (text === expected || http.status === 400) return;
-    say(rule, 'client', http, first, `\`${name}: ${expected}\``, value === undefined ? 'none' : value);
   }
 
   function session(http: CheckedHttpExchange, first: CheckedMessage, isTaken: boolean): void {
@@ -142,14 +115,7 @@ export function inspectHttp(report: Report, { transport, basis }: CheckedSession
   }
 
   function say(
-    rule:
-      | 'accept'
-      | 'version-header'
-      | 'method-header'
-      | 'name-header'
-      | 'session-header'
-      | 'status-accepted'
-      | 'status-error',
+    rule: 'accept' | 'version-header' | 'session-header' | 'status-accepted' | 'status-error',
     side: 'client' | 'server',
     http: CheckedHttpExchange,
     { place, revision }: CheckedMessage,
@@ -160,14 +126,6 @@ export function inspectHttp(report: Report, { transport, basis }: CheckedSession
   }
 
   return transport === 'http' ? { message, httpExchange } : {};
-}
-
-const BASE64 = /^=\?base64\?(.*)\?=$/;
-
-/** A value that does not fit a header stands in base64 (basic/transports/streamable-http). */
-function decoded(value: string): string {
-  const coded = BASE64.exec(value)?.[1];
-  return coded === undefined ? value : Buffer.from(coded, 'base64').toString('utf8');
 }
 
 /** The stream of the older transport, HTTP+SSE. Specification 2024-11-05, basic/transports. */

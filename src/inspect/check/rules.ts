@@ -316,6 +316,49 @@ export const FEATURE_RULES = {
   'skill-limits': skill('warning', 'limits', 'A skill has at most 512 files, and 16 MiB in all.'),
 };
 
+/** The rules that came with 2026-07-28: caching, headers that repeat the body, the order of tools, what is deprecated. */
+
+const CACHING = '2026-07-28/server/utilities/caching';
+
+const ANNOTATIONS = `${TOOLS}#x-mcp-header`;
+
+const PARAM_HEADERS = `${STREAMABLE}#custom-headers-from-tool-parameters`;
+
+// biome-ignore format: one rule a row, or two where it does not fit
+export const MODERN_RULES = {
+  // Caching
+  'cache-hint': mcp('error', `${CACHING}#cacheable-results`,
+    'Lists, resources that are read and `server/discover` are answered with `ttlMs` and `cacheScope`.', MODERN),
+  'cache-hint-value': mcp('error', `${CACHING}#cacheable-model`,
+    'A `ttlMs` is an integer from 0 on, and a `cacheScope` is `public` or `private`.', MODERN),
+  'cache-hint-interim': mcp('warning', `${CACHING}#cacheable-results`,
+    'A result that requires input cannot be kept, and has no `ttlMs` and no `cacheScope`.', MODERN),
+  'cache-pages': mcp('error', `${CACHING}#interaction-with-pagination`,
+    'All pages of a list have the same `cacheScope`.', MODERN),
+  'fetched-again': mcp('note', `${CACHING}#freshness-calculation`,
+    'A client does not ask again for what it has, as long as its `ttlMs` lasts and nothing tells of a change.', MODERN),
+
+  // Headers that repeat the body
+  'header-annotation': mcp('error', ANNOTATIONS,
+    'An `x-mcp-header` is a name for a header, once in its tool, on a string, integer or boolean that `properties` lead to.', MODERN),
+  'header-annotation-taken': mcp('error', ANNOTATIONS,
+    'Over HTTP a client leaves out a tool whose `x-mcp-header` is not legal.', MODERN),
+  'param-header': mcp('error', PARAM_HEADERS,
+    'An argument with an `x-mcp-header` is repeated by its `Mcp-Param-` header, and one that is not there has none.', MODERN),
+  'param-header-unknown': mcp('note', PARAM_HEADERS,
+    'A `Mcp-Param-` header is one that the tool has an `x-mcp-header` for.', MODERN),
+  'header-unchecked': mcp('error', `${STREAMABLE}#server-validation`,
+    'A server refuses a request whose headers do not say what its body says.', MODERN),
+
+  // Lists
+  'tool-order': mcp('note', `${TOOLS}#capabilities`,
+    'A server lists the same tools in the same order each time.', MODERN),
+
+  // Features
+  'deprecated': mcp('note', '2026-07-28/deprecated',
+    'A session uses no features that are deprecated: a later revision may be without them.', { since: '2025-03-26' }),
+};
+
 /** What MCP allows, and a provider refuses. */
 const OF_PROVIDERS = Object.fromEntries(
   Object.entries(PROVIDER_RULES).map(([id, { provider, text, source: url }]): [string, Rule] => [
@@ -324,7 +367,7 @@ const OF_PROVIDERS = Object.fromEntries(
   ]),
 ) as Record<keyof typeof PROVIDER_RULES, Rule>;
 
-const TABLE = { ...BASE_RULES, ...FEATURE_RULES, ...OF_PROVIDERS };
+const TABLE = { ...BASE_RULES, ...FEATURE_RULES, ...MODERN_RULES, ...OF_PROVIDERS };
 
 export type RuleId = keyof typeof TABLE;
 

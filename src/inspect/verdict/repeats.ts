@@ -35,7 +35,7 @@ export function createRepeats(): Repeats {
   const byPlace = new BoundedMap<string, OpenCall>(MAX_OPEN);
   return {
     call(place, at, params) {
-      const key = params === null ? null : keyOf(params);
+      const key = params === null ? null : paramsKey(params);
       if (key === null) return null;
       const first = open.newest(key);
       const call = { place, at, key };
@@ -52,8 +52,8 @@ export function createRepeats(): Repeats {
   };
 }
 
-/** Equal for equal calls; null where that cannot be told, because a number has more digits than JavaScript keeps. */
-function keyOf(params: JsonObject): string | null {
+/** Equal for equal params, but for `_meta`; null where that cannot be told, because a number has more digits than JavaScript keeps. */
+export function paramsKey(params: JsonObject): string | null {
   let isExact = true;
   const { _meta, ...own } = params;
   const text = JSON.stringify(own, (_, value: unknown) => {

@@ -4,14 +4,20 @@
  * Specification: 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
  */
 
+/** The keyword of a schema that names a header. */
+export const ANNOTATION = 'x-mcp-header';
+
 /** `path`: from the arguments to the value. */
 export type ParamHeader = { header: string; path: readonly string[] };
 
-const PREFIX = 'Mcp-Param-';
+/** The names of headers that repeat arguments begin so. */
+export const PARAM_PREFIX = 'Mcp-Param-';
 
 const ENCODED = /^=\?base64\?(.*)\?=$/;
 
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
@@ -31,22 +37,42 @@ export function decodedHeader(value: string): string {
   return base64 === undefined ? value : Buffer.from(base64, 'base64').toString();
 }
 
+/** Why nobody may send such a value: `é` as it is, base64 that is none. Null where all is well. */
+export function headerFault(value: string): string | null {
+  if (!/^[\t\x20-\x7e]*$/.test(value)) return 'characters that belong into base64';
+  const base64 = ENCODED.exec(value)?.[1];
+  return base64 === undefined || BASE64.test(base64) ? null : 'no base64';
+}
+
+/** Whether a name can be that of a header (RFC 9110, 5.1). */
+export function isToken(name: string): boolean {
+  return TOKEN.test(name);
+}
+
 /** What an input schema wants repeated: `x-mcp-header` counts where a chain of `properties` leads to it. */
 export function paramHeadersOf(inputSchema: unknown, path: readonly string[] = []): ParamHeader[] {
   if (path.length > MAX_DEPTH) return [];
-  const name = memberOf(inputSchema, 'x-mcp-header');
+  const name = memberOf(inputSchema, ANNOTATION);
   const own =
-    path.length > 0 && typeof name === 'string' && TOKEN.test(name) ? [{ header: PREFIX + name, path }] : [];
+    path.length > 0 && typeof name === 'string' && isToken(name)
+      ? [{ header: PARAM_PREFIX + name, path }]
+      : [];
   const properties = memberOf(inputSchema, 'properties');
   if (typeof properties !== 'object' || properties === null) return own;
   const inner = Object.entries(properties).flatMap(([key, value]) => paramHeadersOf(value, [...path, key]));
   return [...own, ...inner];
 }
 
-/** The text of an argument that a header repeats; null where none is repeated: no such argument, null, or no scalar. */
-export function paramText(args: unknown, { path }: ParamHeader): string | null {
+/** The argument that a header repeats; undefined where there is none. */
+export function paramValue(args: unknown, { path }: ParamHeader): unknown {
   let value = args;
   for (const key of path) value = memberOf(value, key);
+  return value;
+}
+
+/** Its text; null where none is repeated: no such argument, null, or no scalar. */
+export function paramText(args: unknown, param: ParamHeader): string | null {
+  const value = paramValue(args, param);
   if (typeof value === 'number') {
     const isExact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
     return isExact ? String(value) : null;

@@ -168,7 +168,7 @@ test('a server of the 2026-07-28 era that runs on after the end of its input is 
     '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}';
   const frames = [
     `{"ms":1,"channel":"stdin","message":{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{${meta}}}}}`,
-    '{"ms":1,"channel":"stdout","message":{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}}',
+    '{"ms":1,"channel":"stdout","message":{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}}',
   ];
   const seen = async (endedAt: string) => {
     const file = join(tempFolder(), 'modern.ndjson');

@@ -2,6 +2,7 @@
 import type { BASE_RULES } from '../../../src/inspect/check/rules.ts';
 import {
   ask,
+  cacheable,
   client,
   fail,
   give,
@@ -39,8 +40,10 @@ const fine = steps(hello(), pings(1), pings(2));
 const modernPost = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' };
 const complete = (more: object = {}) => ({ resultType: 'complete', ...more });
 const modernList = ask(1, 'tools/list', { _meta: modern() });
-const modernFine = steps(client(modernList), server(give(1, complete({ tools: [] }))));
-const modernHttpFine = http(post(1, modernList, [give(1, complete({ tools: [] }))], { request: modernPost }));
+const modernFine = steps(client(modernList), server(give(1, cacheable({ tools: [] }))));
+const modernHttpFine = http(
+  post(1, modernList, [give(1, cacheable({ tools: [] }))], { request: modernPost }),
+);
 
 export const BASE_CASES: Record<keyof typeof BASE_RULES, Case> = {
   'not-json': { breaks: steps(hello(), client('{"jsonrpc":"2.0"')), keeps: fine },

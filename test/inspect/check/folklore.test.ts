@@ -7,6 +7,7 @@ import { afterAll, expect, test } from 'vitest';
 import type { RuleId } from '../../../src/inspect/check/rules.ts';
 import {
   ask,
+  cacheable,
   client,
   createSchemas,
   fail,
@@ -167,7 +168,7 @@ test('without a handshake nothing goes: from 2026-07-28 on each request speaks f
   const answered = (result: object) => server(give(1, { tools: [], ...result }));
   const rulesOf = (result: object) =>
     findingsOf({ steps: [asked, answered(result)] }, schemas).map(({ rule }) => rule);
-  expect(rulesOf({ resultType: 'complete' })).toEqual([]);
+  expect(rulesOf(cacheable())).toEqual([]);
   expect(rulesOf({})).toEqual(['result-type-missing']);
 });
 

@@ -8,6 +8,7 @@ import {
 } from '../../../src/inspect/check/rules.ts';
 import { BASE_CASES } from './cases-base.ts';
 import { FEATURE_CASES } from './cases-features.ts';
+import { MODERN_CASES } from './cases-modern.ts';
 import { PROVIDER_CASES } from './cases-providers.ts';
 import {
   ask,
@@ -26,7 +27,7 @@ import {
   server,
 } from './session.ts';
 
-const CASES = { ...BASE_CASES, ...FEATURE_CASES, ...PROVIDER_CASES };
+const CASES = { ...BASE_CASES, ...FEATURE_CASES, ...MODERN_CASES, ...PROVIDER_CASES };
 const schemas = createSchemas();
 afterAll(() => schemas.close());
 
@@ -41,8 +42,9 @@ describe.each(RULE_IDS)('%s', (id: RuleId) => {
   });
 
   test('is silent where all is well, as all other rules are', () => {
-    // A provider may refuse what the protocol allows, such as a dot in a name.
-    const isMeant = ({ rule }: Finding) => !isOfProvider(rule) || isOfProvider(id);
+    // A provider may refuse what the protocol allows, such as a dot in a name. Nothing is wrong with what is deprecated.
+    const isMeant = ({ rule }: Finding) =>
+      rule === id || ((!isOfProvider(rule) || isOfProvider(id)) && rule !== 'deprecated');
     expect(findingsOf(CASES[id].keeps, schemas).filter(isMeant)).toEqual([]);
   });
 

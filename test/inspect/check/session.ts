@@ -95,6 +95,11 @@ export function modern(clientCan: Json = {}, more: Json = {}): Json {
   return { [`${META}protocolVersion`]: '2026-07-28', [`${META}clientCapabilities`]: clientCan, ...more };
 }
 
+/** A whole result of the 2026-07-28 era, as lists and resources have it. */
+export function cacheable(more: Json = {}): Json {
+  return { resultType: 'complete', ttlMs: 60_000, cacheScope: 'private', ...more };
+}
+
 export const LISTEN_ID = `${META}subscriptionId`;
 
 /** The steps of one HTTP exchange: a POST with one message, and its answers as JSON or as events. */

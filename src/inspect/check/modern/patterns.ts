@@ -1,7 +1,7 @@
 /** Requests that take several rounds. Specification 2026-07-28, basic/patterns/mrtr. */
 
-import { BoundedMap } from '../../protocol/bounded.ts';
-import { isObject, type JsonObject } from '../../protocol/json/read.ts';
+import { BoundedMap } from '../../../protocol/bounded.ts';
+import { isObject, type JsonObject } from '../../../protocol/json/read.ts';
 import {
   type CheckedMessage,
   type Inspector,
@@ -9,9 +9,9 @@ import {
   methodOf,
   resultOf,
   shown,
-} from './checked-message.ts';
-import { isUnder } from './given.ts';
-import type { Report } from './rules.ts';
+} from '../checked-message.ts';
+import { isUnder } from '../given.ts';
+import type { Report } from '../rules.ts';
 
 const METHODS = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
