@@ -18,6 +18,7 @@ const UNIT = [
   'test/conformance/*.test.ts',
   'test/export/{fixpoint,large,other-tools,steady}.test.ts',
   'test/inspect/**/*.test.ts',
+  'test/mcp/published.test.ts',
   'test/kit/{assertions,clients,recording-path,traffic,transport}.test.ts',
   'test/protocol/**/*.test.ts',
   'test/replay/verify.test.ts',

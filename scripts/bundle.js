@@ -28,6 +28,7 @@ const THREADS = [
   { worker: 'store/record/worker.js' },
   { 'fast-reader': 'web/fast/thread.js' },
   { 'slow-reader': 'web/slow/thread.js' },
+  { 'ask-reader': 'mcp/read/thread.js' },
 ];
 
 const TYPES = ['index.d.ts', 'kit/vitest.d.ts'];

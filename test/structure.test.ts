@@ -80,6 +80,8 @@ const MAY_IMPORT: Record<string, string> = {
   'web/report': 'PROTOCOL STORE INSPECT EXPORT version.ts web/api.ts web web/fast',
   'web/slow': 'PROTOCOL STORE INSPECT REPLAY EXPORT net version.ts web/api.ts web web/fast web/report',
   'web/api.ts': 'inspect/run/run.ts',
+  mcp: 'PROTOCOL INSPECT net version.ts web mcp/read',
+  'mcp/read': 'PROTOCOL STORE INSPECT REPLAY EXPORT version.ts web',
   'web/page/look': '',
   'web/page/shell': 'web/api.ts web/page/look',
   'web/page/list': 'web/api.ts web/page/look web/page/shell',
@@ -226,7 +228,7 @@ test('no file has more than 500 lines', () => {
 const ROWS_AND_ENTRIES = [
   /^cli\/\w+\//,
   /^inspect\/check\//,
-  /^web\/(?:fast|slow)\//,
+  /^(?:web\/(?:fast|slow)|mcp\/read)\//,
   /^export\//,
   /^store\/record\/(?:worker|stdio-framer)\.ts$/,
   /^web\/page\/(?:screens\.ts|.*\.tsx)$/,

@@ -35,6 +35,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     check: async () => (await import('./read/check.ts')).checkCommand,
     diff: async () => (await import('./read/diff.ts')).diffCommand,
     ui: async () => (await import('./view/ui.ts')).uiCommand,
+    mcp: async () => (await import('./view/mcp.ts')).mcpCommand,
   },
   Test: {
     replay: async () => (await import('./play/replay.ts')).replayCommand,

@@ -28,7 +28,7 @@ export function* eachHit(
   let found = new Map<number, number[]>();
   let count = 0;
   for (const place of eachPlace(store, filter, index)) {
-    if (place === null) continue;
+    if (!place.holds) continue;
     const { session, seq } = place;
     if (count === limit) {
       onMore();
@@ -63,15 +63,24 @@ function theseFrames(seqs: readonly number[]): FrameSelection {
 /** By the number of the session. */
 export type FoundPlace = { session: number; seq: number };
 
-/** Where the frames stand, the newest first. Null: so far nothing more was found, and one may want to stop. */
+/** Where the search has come to. False: the filter does not hold here, and one may want to stop. */
+export type SearchedPlace = FoundPlace & { holds: boolean };
+
+/**
+ * Where the frames stand, the newest first. `after`: a place where an earlier search over the same index, or without one, has
+ * stopped; it goes on behind it.
+ */
 export function eachPlace(
   store: Store,
   filter: Filter,
   index: SearchIndex | null,
-): Generator<FoundPlace | null> {
+  after?: FoundPlace,
+): Generator<SearchedPlace> {
   const wanted = wantedBy(filter);
   const candidates = wanted === null ? null : (index?.candidates(wanted) ?? null);
-  return candidates === null ? everyPlace(store, filter) : checkedPlaces(store, filter, candidates);
+  return candidates === null
+    ? everyPlace(store, filter, after)
+    : checkedPlaces(store, filter, candidates, after);
 }
 
 /** Those of the candidates for which the filter holds. */
@@ -79,31 +88,39 @@ function* checkedPlaces(
   store: Store,
   filter: Filter,
   candidates: Iterable<number>,
-): Generator<FoundPlace | null> {
+  after: FoundPlace | undefined,
+): Generator<SearchedPlace> {
   const { sql, values } = selectFrames(store, filter);
   const placeOf = store.prepare<[number], FoundPlace>('SELECT session, seq FROM frame WHERE rowid = ?');
   const check = store.prepare<[object], number>(`SELECT 1 FROM (${sql}) WHERE seq = @seq LIMIT 1`).pluck();
+  const rowidOf = store
+    .prepare<[FoundPlace], number>('SELECT rowid FROM frame WHERE session = @session AND seq = @seq')
+    .pluck();
+  const before = after === undefined ? Number.POSITIVE_INFINITY : (rowidOf.get(after) ?? 0);
   for (const rowid of candidates) {
-    const place = placeOf.get(rowid);
-    yield place !== undefined && check.get({ ...values, ...place }) === 1 ? place : null;
+    const place = rowid < before ? placeOf.get(rowid) : undefined;
+    if (place !== undefined) yield { ...place, holds: check.get({ ...values, ...place }) === 1 };
   }
 }
 
 /** So many frames are read at once, where no index says which. */
 const FRAMES_A_STEP = 500;
 
-function* everyPlace(store: Store, filter: Filter): Generator<FoundPlace | null> {
+function* everyPlace(store: Store, filter: Filter, after: FoundPlace | undefined): Generator<SearchedPlace> {
   const { sql, values } = selectFrames(store, filter);
   const select = store
     .prepare<[object], number>(
       `SELECT DISTINCT seq FROM (${sql}) WHERE seq > @after AND seq <= @upTo ORDER BY seq DESC`,
     )
     .pluck();
-  for (const { number: session } of [...eachCandidate(store, filter)]) {
-    for (let upTo = lastSeqOf(store, session); upTo > 0; upTo -= FRAMES_A_STEP) {
+  const sessions = [...eachCandidate(store, filter)].map(({ number }) => number);
+  const from = after === undefined ? 0 : Math.max(0, sessions.indexOf(after.session));
+  for (const session of sessions.slice(from)) {
+    const last = session === after?.session ? after.seq - 1 : lastSeqOf(store, session);
+    for (let upTo = last; upTo > 0; upTo -= FRAMES_A_STEP) {
       const seqs = select.all({ ...values, session, after: upTo - FRAMES_A_STEP, upTo });
-      for (const seq of seqs) yield { session, seq };
-      yield null;
+      for (const seq of seqs) yield { session, seq, holds: true };
+      yield { session, seq: Math.max(1, upTo - FRAMES_A_STEP + 1), holds: false };
     }
   }
 }

@@ -4,7 +4,7 @@
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { TapedeckError } from '../errors.ts';
 import { createAccessCheck } from '../net/listen.ts';
 import type { RequestFailure } from './work.ts';
@@ -44,7 +44,7 @@ const WRONG_TOKEN: RequestFailure = {
 
 export function createAccess({ listenHost, allowHosts, allowOrigins, token }: AccessOptions): Access {
   const hostProblem = createAccessCheck({ listenHost, allowHosts, allowOrigins: [] });
-  const expected = digestOf(token);
+  const tokenProblem = createTokenCheck(token);
   return {
     problemOf({ method = '', url = '', headers }) {
       const { host, origin } = headers;
@@ -68,10 +68,20 @@ export function createAccess({ listenHost, allowHosts, allowOrigins, token }: Ac
       return forbidden(`refused a request that another page made (Sec-Fetch-Site: ${JSON.stringify(site)})`);
     },
     tokenProblemOf({ headers }) {
-      const [, given] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
-      if (given === undefined) return NO_TOKEN;
-      return timingSafeEqual(digestOf(given), expected) ? null : WRONG_TOKEN;
+      const problem = tokenProblem(headers);
+      if (problem === null) return null;
+      return problem === 'none' ? NO_TOKEN : WRONG_TOKEN;
     },
+  };
+}
+
+/** Whether a request bears a token; null: it does. */
+export function createTokenCheck(token: string): (headers: IncomingHttpHeaders) => 'none' | 'wrong' | null {
+  const expected = digestOf(token);
+  return ({ authorization = '' }) => {
+    const [, given] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
+    if (given === undefined) return 'none';
+    return timingSafeEqual(digestOf(given), expected) ? null : 'wrong';
   };
 }
 

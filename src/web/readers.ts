@@ -42,10 +42,13 @@ const SLOW_MS = 10 * 60_000;
 /** So long a work may take to find out that its client has left. */
 const LEAVE_MS = 300;
 
-type Job = { question: Question; sink: Sink; left: Int32Array<SharedArrayBuffer> };
+type ReaderJob = { question: Question; sink: Sink; left: Int32Array<SharedArrayBuffer> };
 
 export function createReaders({ file, onChanges, onRestart, slowMs = SLOW_MS }: ReadersOptions): Readers {
-  const slow = createSlowReaders(file, slowMs);
+  const slow = createSlowReaders(
+    () => new Worker(new URL('./slow-reader.js', import.meta.url), optionsFor(file)),
+    slowMs,
+  );
   let fast: Thread | undefined;
   let isWatching = false;
   let isClosed = false;
@@ -85,24 +88,23 @@ export function createReaders({ file, onChanges, onRestart, slowMs = SLOW_MS }: 
   };
 }
 
-function optionsFor(file: string): { workerData: ReaderStart } {
+export function optionsFor(file: string): { workerData: ReaderStart } {
   return { workerData: { file } };
 }
 
-type SlowReaders = { take(job: Job): () => void; close(): Promise<unknown> };
+export type SlowReaders = { take(job: ReaderJob): () => void; close(): Promise<unknown> };
 
 /** A thread for each request at work, some of them at most; the others wait. One that is through takes the next. */
-function createSlowReaders(file: string, slowMs: number): SlowReaders {
+export function createSlowReaders(startWorker: () => Worker, slowMs: number): SlowReaders {
   const idle = new Set<Thread>();
   const busy = new Set<Thread>();
-  const waiting: Job[] = [];
-  const leaveOf = new WeakMap<Job, () => void>();
+  const waiting: ReaderJob[] = [];
+  const leaveOf = new WeakMap<ReaderJob, () => void>();
   let isClosed = false;
 
   function startThread(): Thread {
-    const worker = new Worker(new URL('./slow-reader.js', import.meta.url), optionsFor(file));
     const thread = superviseThread(
-      worker,
+      startWorker(),
       () => {},
       () => forget(thread),
     );
@@ -121,11 +123,11 @@ function createSlowReaders(file: string, slowMs: number): SlowReaders {
       const [thread = startThread()] = idle;
       idle.delete(thread);
       busy.add(thread);
-      begin(waiting.shift() as Job, thread);
+      begin(waiting.shift() as ReaderJob, thread);
     }
   }
 
-  function begin(job: Job, thread: Thread): void {
+  function begin(job: ReaderJob, thread: Thread): void {
     const timers = new Set<NodeJS.Timeout>();
     const leaveThread = thread.begin(job, () => {
       for (const timer of timers) clearTimeout(timer);
@@ -171,7 +173,7 @@ function createSlowReaders(file: string, slowMs: number): SlowReaders {
 /** A thread, and what it was asked. */
 type Thread = {
   /** Returns what to call when the client has left. `onDone` is called once, when the thread has done with the job. */
-  begin(job: Job, onDone: () => void): () => void;
+  begin(job: ReaderJob, onDone: () => void): () => void;
   tell(message: ToReader): void;
   /** Settles when it has ended, which may take as long as SQLite does. */
   end(): Promise<unknown>;
@@ -189,7 +191,7 @@ function superviseThread(
   onChanges: (changes: readonly Change[]) => void,
   onDeath: () => void,
 ): Thread {
-  const jobs = new Map<number, Job & { onDone: () => void }>();
+  const jobs = new Map<number, ReaderJob & { onDone: () => void }>();
   let jobsSoFar = 0;
   let isDead = false;
   let death = DIED;
@@ -202,7 +204,7 @@ function superviseThread(
     for (const id of [...jobs.keys()]) finish(id)?.sink.fail(death);
   }
 
-  function finish(id: number): Job | undefined {
+  function finish(id: number): ReaderJob | undefined {
     const job = jobs.get(id);
     jobs.delete(id);
     job?.onDone();

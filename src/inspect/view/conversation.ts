@@ -6,7 +6,7 @@ import { type Message, problemText } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { directionOf } from '../../protocol/wire/frame.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
-import type { MessageRow, StoredFrame } from '../../store/read/frames.ts';
+import type { BareFrame, MessageRow, StoredFrame } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import type { Fate } from '../verdict/fate.ts';
 import type { RepeatedCall } from '../verdict/repeats.ts';
@@ -259,4 +259,20 @@ function commentOf(payload: Buffer): string {
     .filter((line) => line.startsWith(':'))
     .map((line) => line.slice(1).trim())
     .join(' ');
+}
+
+/** Of a text that is no message, so much is a title. In bytes. */
+const TITLE_BYTES = 300;
+
+/** What a frame says, in a line. Nothing is escaped. */
+export function frameTitle(frame: BareFrame, rows: readonly MessageRow[]): string {
+  if (rows.length === 0)
+    return frame.part === 'block' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, TITLE_BYTES);
+  const messages = messagesOf(frame);
+  const json = jsonOf(frame);
+  const labels = rows.flatMap((row) => {
+    const message = messages[row.n];
+    return message === undefined ? [] : [messageLabel(message, json, row.n, row.askedMethod)];
+  });
+  return labels.join(', ');
 }

@@ -24,11 +24,12 @@ export type ExchangeRow = {
   http: number | null;
 };
 
-/** In the order of the requests; of a selection those whose request or answer is in it. */
+/** In the order of the requests, those after `start`; of a selection those whose request or answer is in it. */
 export function* eachExchange(
   store: Store,
   { id, number }: { id: string; number: number },
   only?: FrameSelection,
+  start = 0,
 ): Generator<ExchangeRow> {
   const select = store.prepare<[object], ExchangeRow>(
     `SELECT request_seq AS requestSeq, answer_seq AS answerSeq, asked_by AS askedBy, id,
@@ -38,7 +39,7 @@ export function* eachExchange(
   );
   // An answer may stand anywhere behind its request.
   const selected = only === undefined ? null : selectedSeqs(store, number, only);
-  for (const [after, upTo] of stretches(0, lastSeqOf(store, number), PAGE_FRAMES)) {
+  for (const [after, upTo] of stretches(start, lastSeqOf(store, number), PAGE_FRAMES)) {
     for (const row of select.all({ id, after, upTo }))
       if (selected === null || selected.has(row.requestSeq) || selected.has(row.answerSeq ?? 0)) yield row;
   }

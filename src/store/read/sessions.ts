@@ -74,7 +74,7 @@ export function eachSession(store: Store): IterableIterator<SessionRow> {
 export function sessionsBehind(store: Store): SessionRow[] {
   // The frames of one that lost its first ones are not numbered from 1 on.
   const last = '(SELECT max(seq) FROM frame WHERE frame.session = session.number)';
-  return select(store, `indexed < frames OR (dropped > 0 AND indexed < ${last})`, NO_LIMIT);
+  return prepareSelect(store)(`(indexed < frames OR (dropped > 0 AND indexed < ${last}))`, NO_LIMIT);
 }
 
 const NO_LIMIT = -1;
@@ -87,10 +87,11 @@ export function prepareSession(store: Store): (number: number) => SessionRow | u
 
 /**
  * The session that `reference` names: an id, a name (the newest of that name), a unique prefix of an id, or `latest`.
- * Throws `TapedeckError` `not-found` or `ambiguous`.
+ * `among`: numbers of the sessions that may be meant; undefined: all. Throws `TapedeckError` `not-found` or `ambiguous`.
  */
-export function findSession(store: Store, reference: string): SessionRow {
-  const [newest] = select(store, '1', 1);
+export function findSession(store: Store, reference: string, among?: Iterable<number>): SessionRow {
+  const select = prepareSelect(store, among);
+  const [newest] = select('1', 1);
   if (newest === undefined) {
     throw new TapedeckError(
       'not-found',
@@ -98,9 +99,9 @@ export function findSession(store: Store, reference: string): SessionRow {
     );
   }
   if (reference === 'latest') return newest;
-  const [exact] = [...select(store, 'id = ?', 1, reference), ...select(store, 'name = ?', 1, reference)];
+  const [exact] = [...select('id = ?', 1, reference), ...select('name = ?', 1, reference)];
   if (exact !== undefined) return exact;
-  const [match, another] = select(store, 'instr(id, ?) = 1', 2, reference);
+  const [match, another] = select('instr(id, ?) = 1', 2, reference);
   if (match === undefined) {
     throw new TapedeckError(
       'not-found',
@@ -116,9 +117,15 @@ export function findSession(store: Store, reference: string): SessionRow {
   return match;
 }
 
-function select(store: Store, where: string, limit: number, ...values: string[]): SessionRow[] {
-  const sql = `SELECT ${SESSION_COLUMNS} FROM session WHERE ${where} ORDER BY started_at DESC, number DESC LIMIT ${limit}`;
-  return store.prepare<string[], SessionRow>(sql).all(...values);
+type Select = (where: string, limit: number, ...values: string[]) => SessionRow[];
+
+function prepareSelect(store: Store, among?: Iterable<number>): Select {
+  const numbers = among === undefined ? [] : [JSON.stringify([...among])];
+  const isAmong = among === undefined ? '' : 'AND number IN (SELECT value FROM json_each(?))';
+  return (where, limit, ...values) => {
+    const sql = `SELECT ${SESSION_COLUMNS} FROM session WHERE ${where} ${isAmong} ORDER BY started_at DESC, number DESC LIMIT ${limit}`;
+    return store.prepare<string[], SessionRow>(sql).all(...values, ...numbers);
+  };
 }
 
 /**

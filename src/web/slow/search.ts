@@ -2,20 +2,13 @@
 
 import { EVERYTHING, type Filter, textTerm } from '../../inspect/filter/filter.ts';
 import { eachPlace } from '../../inspect/search.ts';
-import { blockText } from '../../inspect/view/conversation.ts';
+import { frameTitle } from '../../inspect/view/conversation.ts';
 import { excerptsOf, textTests } from '../../inspect/view/search.ts';
-import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
-import { messageLabel } from '../../protocol/message/label.ts';
 import { formatIsoTime } from '../../protocol/text.ts';
 import { directionOf } from '../../protocol/wire/frame.ts';
 import { createSearchIndex, type SearchIndex } from '../../store/keep/search-index.ts';
 import type { SideFile } from '../../store/keep/side-file.ts';
-import {
-  type BareFrame,
-  type MessageRow,
-  prepareFramesAfter,
-  prepareMessagesBetween,
-} from '../../store/read/frames.ts';
+import { prepareFramesAfter, prepareMessagesBetween } from '../../store/read/frames.ts';
 import { prepareSession, type SessionRow } from '../../store/read/sessions.ts';
 import type { SearchHitView, SearchLine } from '../api.ts';
 import { numberParam } from '../params.ts';
@@ -25,9 +18,6 @@ const MOST_HITS = 100_000;
 
 /** Characters before and behind what was found. */
 const AROUND = 120;
-
-/** Of a text that is no message. */
-const TEXT_CHARACTERS = 300;
 
 export const searchWork = workOf(search);
 
@@ -67,7 +57,7 @@ async function findAll(job: Job, filter: Filter, index: SearchIndex | null, limi
   let hits = 0;
   let more = false;
   for await (const place of inSlices(eachPlace(job.store, filter, index), job)) {
-    if (place === null) {
+    if (!place.holds) {
       await job.emit(null);
       continue;
     }
@@ -111,24 +101,9 @@ function prepareHit(
       at: formatIsoTime(frame.at),
       direction: directionOf(frame.channel),
       channel: frame.channel,
-      line: lineOf(frame, rows),
+      line: frameTitle(frame, rows),
       outcome: rows.find(({ outcome }) => outcome !== null)?.outcome ?? null,
       excerpts: excerptsOf(frame.payload.toString('utf8'), tests, AROUND),
     };
   };
-}
-
-/** What the frame says, in a line. */
-function lineOf(frame: BareFrame, rows: readonly MessageRow[]): string {
-  if (rows.length === 0)
-    return frame.part === 'block'
-      ? blockText(frame.payload)
-      : frame.payload.toString('utf8', 0, TEXT_CHARACTERS);
-  const messages = messagesOf(frame);
-  const json = jsonOf(frame);
-  const labels = rows.flatMap((row) => {
-    const message = messages[row.n];
-    return message === undefined ? [] : [messageLabel(message, json, row.n, row.askedMethod)];
-  });
-  return labels.join(', ');
 }

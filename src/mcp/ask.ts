@@ -1,0 +1,62 @@
+/** Asks the reader threads, as the thread that speaks MCP sees them: it never opens the store itself. */
+
+import { Worker } from 'node:worker_threads';
+import { TapedeckError } from '../errors.ts';
+import { createSlowReaders, optionsFor } from '../web/readers.ts';
+import type { RequestFailure } from '../web/work.ts';
+import type { AskedText, ToolArguments } from './read/asked.ts';
+import type { FenceOptions } from './read/scope.ts';
+import type { ASK_WORKS } from './read/works.ts';
+
+export type AskName = keyof typeof ASK_WORKS;
+
+export type Reader = {
+  /** Rejects with `TapedeckError` for what the store or its reader says. An aborted question is ended. */
+  ask(work: AskName, args: ToolArguments, signal?: AbortSignal): Promise<object>;
+  close(): Promise<unknown>;
+};
+
+/** So long one question may take. */
+const MOST_MS = 60_000;
+
+export function createReader(file: string, fence: FenceOptions): Reader {
+  const readers = createSlowReaders(
+    () => new Worker(new URL('./ask-reader.js', import.meta.url), optionsFor(file)),
+    MOST_MS,
+  );
+  return {
+    ask: (work, args, signal) =>
+      new Promise((resolve, reject) => {
+        const params = { asked: JSON.stringify({ fence, args } satisfies AskedText) };
+        // What is aborted later, when the answer has gone out, must not end the thread: it has the next question.
+        const end = () => signal?.removeEventListener('abort', stop);
+        const sink = {
+          head() {},
+          piece(bytes: Uint8Array) {
+            end();
+            resolve(JSON.parse(Buffer.from(bytes).toString()));
+          },
+          fail(failure: RequestFailure) {
+            end();
+            reject(errorOf(failure));
+          },
+        };
+        const leave = readers.take({
+          ...{ question: { work, params, form: 'json' }, sink },
+          left: new Int32Array(new SharedArrayBuffer(4)),
+        });
+        function stop(): void {
+          leave();
+          reject(new TapedeckError('stopped', 'The client took its question back.'));
+        }
+        if (signal?.aborted) stop();
+        else signal?.addEventListener('abort', stop, { once: true });
+      }),
+    close: () => readers.close(),
+  };
+}
+
+function errorOf({ code, message, at }: RequestFailure): TapedeckError {
+  const column = at === undefined || message.includes(`column ${at}`) ? '' : ` At column ${at}.`;
+  return new TapedeckError(code === 'bug' ? 'io' : (code as TapedeckError['code']), `${message}${column}`);
+}

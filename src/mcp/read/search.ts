@@ -1,0 +1,138 @@
+/** Frames by their text and a filter, in all sessions that may be seen, the newest first. */
+
+import { EVERYTHING, type Filter, textTerm } from '../../inspect/filter/filter.ts';
+import { eachPlace, type SearchedPlace } from '../../inspect/search.ts';
+import { type Excerpt, excerptsOf, textTests } from '../../inspect/view/search.ts';
+import { formatIsoTime } from '../../protocol/text.ts';
+import { directionOf } from '../../protocol/wire/frame.ts';
+import type { Store } from '../../store/file/open.ts';
+import { createSearchIndex, type SearchIndex } from '../../store/keep/search-index.ts';
+import type { SideFile } from '../../store/keep/side-file.ts';
+import type { SessionRow } from '../../store/read/sessions.ts';
+import { badCursor, sideFor, type ToolAnswer, type ToolQuestion } from './asked.ts';
+import { prepareFrames, type SeenFrames } from './frames.ts';
+import type { Opened } from './redacted.ts';
+import { prepareAmong, readToolFilter, type SeenScope } from './scope.ts';
+
+const HITS = 10;
+
+/** So long the index may be brought up to date, and so long all of one search may take, in milliseconds. */
+const INDEX_MS = 250;
+
+const SEARCH_MS = 700;
+
+/** Characters before and behind what was found. */
+const AROUND = 100;
+
+export async function searchSessions({
+  store,
+  scope,
+  room,
+  args,
+  keepsIndex,
+}: ToolQuestion): Promise<ToolAnswer> {
+  const until = performance.now() + SEARCH_MS;
+  const { limit = HITS } = args;
+  const from = readCursor(args.cursor);
+  const filter = wholeFilter(args.text ?? [], readToolFilter(args.filter));
+  const side = from?.isIndexed === false ? null : sideFor(store, keepsIndex);
+  const hits: object[] = [];
+  let last = args.cursor;
+  try {
+    const index = side === null ? null : currentIndex(side, store);
+    if (from?.isIndexed === true && index === null) throw badCursor(args.cursor ?? '');
+    const seen = new Map(scope.sessions().map((session) => [session.number, session]));
+    const hitOf = prepareHits(scope, filter);
+    const after = from === null ? undefined : placeOf(from, seen);
+    const whole = scope.within(filter) ?? EVERYTHING;
+    for (const place of eachPlace(store, whole, index, after)) {
+      const session = seen.get(place.session);
+      const hit = place.holds && session !== undefined ? await hitOf(session, place.seq) : null;
+      if (hit !== null) {
+        const row = hits.length < limit ? room.admit(hit) : undefined;
+        if (row === undefined) return more(hits, last, 'There are more frames');
+        hits.push(row);
+      }
+      if (session !== undefined) last = cursorOf(place, session, index !== null);
+      if (performance.now() > until) return more(hits, last, 'Not everything has been searched yet');
+    }
+    return { recorded: { hits } };
+  } finally {
+    side?.close();
+  }
+}
+
+function more(hits: readonly object[], cursor: string | undefined, why: string): ToolAnswer {
+  return {
+    recorded: { hits },
+    ...(cursor === undefined ? {} : { cursor }),
+    leftOut: [`${why}: ask again with this cursor.`],
+  };
+}
+
+function wholeFilter(texts: readonly string[], filter: Filter | undefined): Filter {
+  return { type: 'and', parts: [...texts.filter((text) => text !== '').map(textTerm), filter ?? EVERYTHING] };
+}
+
+/** Null where it is not up to date soon: then frames are read, and the next search goes on with the index. */
+function currentIndex(side: SideFile, store: Store): SearchIndex | null {
+  const until = performance.now() + INDEX_MS;
+  try {
+    const index = createSearchIndex(side, store);
+    for (const { done, total } of index.catchUp()) if (done < total && performance.now() > until) return null;
+    return index;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE')) return null;
+    throw error;
+  }
+}
+
+type Searched = { opened: Opened; frames: SeenFrames; holds: (seq: number) => boolean };
+
+/** Makes the row of a frame; null where it may not be seen, or would not be found without its secrets. */
+function prepareHits(
+  scope: SeenScope,
+  filter: Filter,
+): (session: SessionRow, seq: number) => Promise<object | null> {
+  const tests = textTests(filter);
+  const known = new Map<number, Searched>();
+  return async (session, seq) => {
+    const searched = known.get(session.number) ?? (await begin(session));
+    known.set(session.number, searched);
+    const { frames, holds } = searched;
+    const frame = holds(seq) ? frames.at(seq) : undefined;
+    if (frame === undefined) return null;
+    const excerpts = excerptsOf(frame.payload.toString('utf8'), tests, AROUND);
+    return {
+      ...{ session: session.id, seq, at: formatIsoTime(frame.at), direction: directionOf(frame.channel) },
+      ...{ channel: frame.channel, bytes: frame.payload.length, says: frames.title(frame) },
+      excerpts: excerpts.map((one: Excerpt) => one.join('')),
+    };
+  };
+
+  async function begin(session: SessionRow): Promise<Searched> {
+    const opened = await scope.open(session);
+    const holds = prepareAmong(opened, scope.only(opened, filter));
+    return { opened, frames: prepareFrames(opened, scope), holds };
+  }
+}
+
+type Cursor = { isIndexed: boolean; session: string; seq: number };
+
+function cursorOf({ seq }: SearchedPlace, { id }: SessionRow, isIndexed: boolean): string {
+  return `${isIndexed ? 'i' : 's'}:${id}:${seq}`;
+}
+
+/** Throws `TapedeckError` `usage`. */
+function readCursor(cursor: string | undefined): Cursor | null {
+  if (cursor === undefined) return null;
+  const [, kind, session = '', seq] = /^([is]):([^:]{1,100}):(\d{1,15})$/.exec(cursor) ?? [];
+  if (kind === undefined) throw badCursor(cursor);
+  return { isIndexed: kind === 'i', session, seq: Number(seq) };
+}
+
+function placeOf({ session: id, seq }: Cursor, seen: ReadonlyMap<number, SessionRow>) {
+  const session = [...seen.values()].find((one) => one.id === id);
+  if (session === undefined) throw badCursor(`${id}:${seq}`);
+  return { session: session.number, seq };
+}
