@@ -22,7 +22,7 @@ const UNIT = [
   'test/kit/{assertions,clients,recording-path,traffic,transport}.test.ts',
   'test/protocol/**/*.test.ts',
   'test/replay/verify.test.ts',
-  'test/replay/{live,match,play}/*.test.ts',
+  'test/replay/{live,match,play,stub}/*.test.ts',
   'test/store/{http-fault,http-pruned}.test.ts',
   'test/store/file/{columns,open,peer,secret}.test.ts',
   'test/store/keep/{pace,retention,scrub,search-index}.test.ts',

@@ -60,6 +60,7 @@ const MAY_IMPORT: Record<string, string> = {
     'PROTOCOL STORE net talk replay/http replay/recording replay/match replay/play replay/live replay',
   'replay/verify':
     'PROTOCOL STORE talk replay/http replay/recording replay/match replay/play replay/live replay replay/serve',
+  'replay/stub': 'PROTOCOL STORE talk inspect/schema replay/match replay/recording replay replay/verify',
 
   'export/format.ts': 'PROTOCOL STORE',
   'export/parts.ts': 'PROTOCOL STORE',

@@ -25,8 +25,8 @@ type MockOptions = {
   override?: ((request: RequestMessage, json: Buffer) => OwnAnswer | null) | undefined;
 };
 
-/** `json`: the text of the answer's member. */
-export type OwnAnswer = { member: 'result' | 'error'; json: string };
+/** `json`: the text of the answer's member. `notification`: a message after which the request stays open. */
+export type OwnAnswer = { member: 'result' | 'error'; json: string } | { notification: string };
 
 /** Clients of HTTP leave without a word: of more than these, the one that was quiet for longest is dropped. */
 export const MAX_CLIENTS = 10_000;
@@ -86,7 +86,8 @@ export function createMock(options: MockOptions): Mock {
       player.learn(message, json);
       const own = override?.(message, json) ?? null;
       if (own !== null) {
-        request.answerItself(own.member, own.json);
+        if ('notification' in own) request.tell(Buffer.from(own.notification), null);
+        else request.answerItself(own.member, own.json);
         return null;
       }
       if (server !== null && live?.takesAll) {

@@ -203,10 +203,13 @@ function closing(store: Store, close: () => void): () => void {
   };
 }
 
-/** The recording that is played where there is none: empty, for clients of every era. */
-function emptyRecording(store: Store): Recording {
+/** The recording that is played where there is none: empty, for clients of every era, or of this one. */
+export function emptyRecording(
+  store: Store,
+  spoken: Partial<Pick<SessionRow, 'era' | 'protocolVersion'>> = {},
+): Recording {
   const { id } = insertSession(store, { ...bareStart(null), redaction: null });
-  return readRecording(store, { ...findSession(store, id), era: 'dual' });
+  return readRecording(store, { ...findSession(store, id), era: 'dual', ...spoken });
 }
 
 function redacted<T extends BareStart>(start: T, { profile, digest }: TapeRedaction): T {

@@ -5,43 +5,41 @@ import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/l
 import { COMMAND_LINE_WORDS, TEST_KIT_WORDS } from '../../replay/match/hints.ts';
 import { createMatching, type Matching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
-import { createMock, type Mock } from '../../replay/mock.ts';
+import { createMock } from '../../replay/mock.ts';
 import type { ReplayEvents } from '../../replay/play/request.ts';
 import type { Speed } from '../../replay/play/timetable.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
 import { type Recording, readRecording } from '../../replay/recording/recording.ts';
 import { redactedSkillFiles } from '../../replay/recording/skills.ts';
-import { createStdioMock } from '../../replay/serve/stdio.ts';
 import { type LiveTarget, openPlayback, type Playback } from '../../sources/playback.ts';
 import { isTextRecording, type Source } from '../../sources/source.ts';
-import { type Command, type Io, onStopSignals, pathOf, say, storeOf } from '../io.ts';
-import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
+import { type Command, type Io, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION } from '../options.ts';
 import { isHttpUrl } from '../record/http-options.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
 import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
+import { checkServing, createStop, type ServingOptions, type Stop, serve } from './serving.ts';
 import { openSource, RECORDING } from './source.ts';
 import { checkSuggestOptions, SUGGEST_OPTIONS, suggestIgnore } from './suggest.ts';
 
-type Options = ModeOptions & {
-  repeat: Repeat;
-  ignore: string[];
-  'ignore-tool': string[];
-  'any-value': string[];
-  'any-order': string[];
-  speed: string;
-  report: string | undefined;
-  calls: string | undefined;
-  'fail-on-miss': boolean;
-  'prune-unused': boolean;
-  listen: string | undefined;
-  'allow-host': string[];
-  'allow-origin': string[];
-  'suggest-ignore': string | undefined;
-  json: boolean;
-  hints: 'cli' | 'kit';
-};
+type Options = ModeOptions &
+  ServingOptions & {
+    repeat: Repeat;
+    ignore: string[];
+    'ignore-tool': string[];
+    'any-value': string[];
+    'any-order': string[];
+    speed: string;
+    report: string | undefined;
+    calls: string | undefined;
+    'fail-on-miss': boolean;
+    'prune-unused': boolean;
+    stub: boolean;
+    'suggest-ignore': string | undefined;
+    json: boolean;
+    hints: 'cli' | 'kit';
+  };
 
 const FOUND_SOMETHING = 1;
 
@@ -67,6 +65,12 @@ const REPLAY_OPTIONS = {
     requiresArg: true,
   },
   header: HEADER_OPTION,
+  stub: {
+    type: 'boolean',
+    default: false,
+    describe:
+      'Ask a live server once what it offers, and answer in its place with invented results that fit its schemas',
+  },
   ...REDACTION_OPTIONS,
   redact: PATH_OPTION,
   repeat: {
@@ -159,16 +163,18 @@ const REPLAY_OPTIONS = {
 } as const;
 
 export const replayCommand: Command<Options> = {
-  command: 'replay <recording...>',
+  command: 'replay [recording...]',
   describe: 'Answer a client as the recorded server did',
   builder: (args) =>
     args
       .usage(
-        '$0 replay <recording…> [options]\n$0 replay <recording> --mode <mode> [options] -- <command> [args…]\n$0 replay <recording> --mode <mode> [options] <url>\n\nAnswers a client as the recorded server did. Depending on the mode, it asks a live server what the\nrecording does not have, and adds the answers:\n  none          never reach a server; what was not recorded is an error\n  once          record everything if there is no such recording yet; else like none\n  new_episodes  play what is recorded, ask live for the rest, and add that\n  all           record everything anew, in place of what is there',
+        '$0 replay <recording…> [options]\n$0 replay <recording> --mode <mode> [options] -- <command> [args…]\n$0 replay <recording> --mode <mode> [options] <url>\n$0 replay --stub [options] -- <command> [args…]\n$0 replay --stub [options] <url>\n\nAnswers a client as the recorded server did. Depending on the mode, it asks a live server what the\nrecording does not have, and adds the answers:\n  none          never reach a server; what was not recorded is an error\n  once          record everything if there is no such recording yet; else like none\n  new_episodes  play what is recorded, ask live for the rest, and add that\n  all           record everything anew, in place of what is there\n\nWith --stub nothing needs to be recorded: a live server is asked once for its handshake and its lists,\nand for nothing else. Every call then gets an invented answer that fits the schemas, and says so.',
       )
       .positional('recording', {
         ...RECORDING,
         array: true,
+        // A stub has none.
+        demandOption: false,
         describe: `${RECORDING.describe}; several are replayed as one; behind it the live server’s URL`,
       })
       .options(REPLAY_OPTIONS)
@@ -189,11 +195,17 @@ export const replayCommand: Command<Options> = {
         '$0 replay demo --mode new_episodes https://api.example.com/mcp',
         'Add what the recording lacks',
       )
+      .example(
+        '$0 replay --stub -- ./server',
+        'Answer with what fits the schemas, where nothing was recorded',
+      )
       .epilog(
-        'Without --mode no server is started or reached. Exits with 1 after a miss with --fail-on-miss, or where --mode all could not replace the recording; with 2 where the live server never answered, or the recording cannot be written.',
+        'Without --mode and --stub no server is started or reached. Exits with 1 after a miss with --fail-on-miss, or where --mode all could not replace the recording; with 2 where the live server never answered, or the recording cannot be written.',
       ) as never,
   async run(words, io) {
     const argv = withTarget(words);
+    // Loaded where it is asked for, because recordings are replayed more often.
+    if (argv.stub) return (await import('./stub.ts')).replayStub(io, argv);
     checkOptions(argv);
     if (argv['suggest-ignore'] === undefined) return replay(io, argv);
     readTarget(io, argv);
@@ -243,9 +255,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
     sayRedactedSkills(io, recording);
     // Until here a signal ends the process at once, however large the recording is.
     stop = createStop(io);
-    if (argv.listen === undefined) await serveStdio(io, mock, stop.asked);
-    else await serveHttp(io, recording, mock, argv, stop.asked);
-    mock.end();
+    await serve(io, recording, mock, argv, stop.asked);
     if (plan.plays) sayUnasked(io, matching);
     if (argv['prune-unused']) pruneUnused(io, playback, matching);
     for (const remark of matching.idlePaths()) say(io, escapeText(remark));
@@ -265,16 +275,6 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
   }
 }
 
-type Stop = { asked: Promise<void>; ignoreSignals: () => void };
-
-function createStop(io: Io): Stop {
-  let ask = () => {};
-  const asked = new Promise<void>((resolve) => {
-    ask = resolve;
-  });
-  return { asked, ignoreSignals: onStopSignals(io, () => ask()) };
-}
-
 function codeOf(end: LiveRecorderEnd | null): number {
   if (end === null) return 0;
   if (!end.hasServer) return NO_SERVER;
@@ -284,10 +284,7 @@ function codeOf(end: LiveRecorderEnd | null): number {
 function checkOptions(argv: Options): void {
   checkSuggestOptions(argv);
   checkPrune(argv);
-  for (const name of ['allow-host', 'allow-origin'] as const) {
-    if (argv.listen === undefined && argv[name].length > 0)
-      throw new TapedeckError('usage', `Expected \`--listen\` with \`--${name}\`: stdio has no such thing.`);
-  }
+  checkServing(argv);
 }
 
 function checkPrune({ 'prune-unused': isPruned, mode, recording }: Options): void {
@@ -305,46 +302,6 @@ function checkPrune({ 'prune-unused': isPruned, mode, recording }: Options): voi
 function withTarget(argv: Options): Options {
   const last = argv.recording.at(-1) ?? '';
   return isHttpUrl(last) ? { ...argv, recording: argv.recording.slice(0, -1), url: last } : argv;
-}
-
-/** Runs until the client has closed its end and has its answers, takes no more, or until it is stopped by a signal. */
-async function serveStdio(io: Io, mock: Mock, stopped: Promise<void>): Promise<void> {
-  const { feed, end } = createStdioMock(mock, (line) => void io.stdout.write(line));
-  const ended = new Promise<void>((resolve) => {
-    io.stdin.on('data', feed);
-    io.stdin.on('end', resolve);
-    io.stdin.on('error', () => resolve());
-  });
-  const answered = ended.then(() => {
-    end();
-    return mock.idle();
-  });
-  const left = new Promise<void>((resolve) => {
-    io.stdout.on('error', () => resolve());
-  });
-  await Promise.race([answered, left, stopped]);
-  // An open stdin would keep the process alive.
-  io.stdin.destroy();
-}
-
-/** Runs until it is stopped by a signal. */
-async function serveHttp(
-  io: Io,
-  recording: Recording,
-  mock: Mock,
-  argv: Options,
-  stopped: Promise<void>,
-): Promise<void> {
-  const listen = readListen(argv.listen ?? '');
-  const allow = { allowHosts: argv['allow-host'], allowOrigins: argv['allow-origin'] };
-  const { createHttpMock } = await import('../../replay/serve/http.ts');
-  const server = await createHttpMock({ recording, mock, listen, ...allow }).catch((error) => {
-    throw cannotListen(listen, error);
-  });
-  warnBeyondLoopback(io, listen, 'call it');
-  say(io, `listening on ${server.url.href}; put this URL into the client’s config in place of the server’s`);
-  await stopped;
-  await server.stop();
 }
 
 function sayRedactedSkills(io: Io, recording: Recording): void {

@@ -1,0 +1,114 @@
+/** `replay --stub`: asks a live server once for what it offers, and answers in its place with what is invented. */
+
+import { TapedeckError } from '../../errors.ts';
+import { escapeText } from '../../protocol/text.ts';
+import { createMatching } from '../../replay/match/matching.ts';
+import { createMock } from '../../replay/mock.ts';
+import type { ReplayEvents } from '../../replay/play/request.ts';
+import { askServer, type OpenStub, openStub } from '../../sources/stub.ts';
+import { type Io, say } from '../io.ts';
+import { readLiveServer, readTimeout } from './live-server.ts';
+import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
+import { checkServing, createStop, type ServingOptions, serve } from './serving.ts';
+
+type StubOptions = ServingOptions & {
+  recording: string[];
+  url: string | undefined;
+  header: string[];
+  timeout: number;
+  mode: string;
+  'suggest-ignore': string | undefined;
+  'prune-unused': boolean;
+  'record-failures': boolean;
+  report: string | undefined;
+  calls: string | undefined;
+  'fail-on-miss': boolean;
+};
+
+const EXAMPLE = 'tapedeck replay --stub';
+
+const FOUND_SOMETHING = 1;
+
+/** Answers clients until they have left or a signal has come. Sets the exit code. Throws `TapedeckError`. */
+export async function replayStub(io: Io, argv: StubOptions): Promise<void> {
+  checkOptions(argv);
+  checkServing(argv);
+  const { connect } = readLiveServer(io, argv, EXAMPLE);
+  const calls = openCallsFile(io, argv.calls);
+  const log = createReplayLog(io, argv.report, false);
+  try {
+    const stub = openStub(await askServer(connect, readTimeout(argv.timeout)));
+    say(io, escapeText(`${offerText(stub)}; what answers a call is invented`));
+    try {
+      await play(io, argv, stub, log, calls);
+    } finally {
+      stub.close();
+    }
+    log.end();
+    calls.end();
+    if (argv['fail-on-miss'] && log.misses() > 0) io.exitCode = FOUND_SOMETHING;
+  } finally {
+    log.close();
+    calls.close();
+  }
+}
+
+async function play(
+  io: Io,
+  argv: StubOptions,
+  { recording, answer }: OpenStub,
+  log: ReplayLog,
+  calls: CallsFile,
+): Promise<void> {
+  const events: ReplayEvents = {
+    ...calls,
+    onRefusal(refusal, request) {
+      log.miss(refusal);
+      calls.onRefusal?.(refusal, request);
+    },
+    onNotice: log.notice,
+  };
+  const matching = createMatching(recording, { repeat: 'error', ignore: [], ignoreTool: [] });
+  const mock = createMock({ recording, matching, speed: 'fast', events, override: answer });
+  const stop = createStop(io);
+  try {
+    await serve(io, recording, mock, argv, stop.asked);
+  } finally {
+    stop.ignoreSignals();
+  }
+}
+
+/** Throws `TapedeckError` `usage` for what a stub has nothing to do with. */
+function checkOptions(argv: StubOptions): void {
+  const [recording] = argv.recording;
+  if (recording !== undefined)
+    throw new TapedeckError(
+      'usage',
+      `Expected no recording with \`--stub\`, got \`${recording}\`: what is invented is never mixed with what was recorded. Name the live server: ${EXAMPLE} -- ./server; ${EXAMPLE} https://api.example.com/mcp`,
+    );
+  const given = [
+    argv.mode === 'none' ? null : `--mode ${argv.mode}`,
+    argv['suggest-ignore'] === undefined ? null : '--suggest-ignore',
+    argv['prune-unused'] ? '--prune-unused' : null,
+    argv['record-failures'] ? '--record-failures' : null,
+  ].find((one) => one !== null);
+  if (given !== undefined)
+    throw new TapedeckError('usage', `Expected no \`${given}\` with \`--stub\`, which has no recording.`);
+}
+
+const NAMES: Readonly<Record<string, readonly [one: string, several: string]>> = {
+  tools: ['tool', 'tools'],
+  prompts: ['prompt', 'prompts'],
+  resources: ['resource', 'resources'],
+  resourceTemplates: ['resource template', 'resource templates'],
+};
+
+/** `the live server offers 3 tools and 1 prompt, in 2025-11-25 and 2026-07-28`. */
+function offerText({ counts, versions }: OpenStub): string {
+  const things = Object.entries(NAMES).flatMap(([list, [one, several]]) => {
+    const count = counts.get(list) ?? 0;
+    return count === 0 ? [] : [`${count} ${count === 1 ? one : several}`];
+  });
+  const all = new Intl.ListFormat('en').format(things);
+  return `the live server offers ${all === '' ? 'nothing' : all}, in ${versions.join(' and ')}`;
+}
