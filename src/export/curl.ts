@@ -7,7 +7,7 @@ import { messagesOf } from '../protocol/message/conversation.ts';
 import { messageLabel } from '../protocol/message/label.ts';
 import { escapeText, shellQuoted } from '../protocol/text.ts';
 import type { Store } from '../store/file/open.ts';
-import type { BareFrame, FrameSelection } from '../store/read/frames.ts';
+import type { BareFrame } from '../store/read/frames.ts';
 import {
   eachHttpExchange,
   type HttpExchangeRow,
@@ -77,14 +77,23 @@ export function* writeCurl(
 ): Generator<string> {
   if (session.transport === 'stdio')
     throw new TapedeckError('refused', `${NOT_HTTP} Take --format ndjson, and replay it.`);
-  const bodiesOf = prepareBodies(store, session.number, only);
+  yield* scriptOf(store, session, prepareBodies(store, session.number, only), onFrame);
+}
+
+/** Of the exchanges that have bodies, though these may be empty. */
+function* scriptOf(
+  store: Store,
+  session: SessionRow,
+  bodiesOf: ReturnType<typeof prepareBodies>,
+  onExchange: (number: number) => void,
+): Generator<string> {
   const given: Given = { sessionId: false, endpoint: false };
   yield BEGINNING;
   for (const [httpExchange, next] of withNext(eachHttpExchange(store, session.number))) {
     const bodies = bodiesOf(httpExchange.number);
     if (bodies === undefined) continue;
     yield* exchangeLines(session, httpExchange, next, bodies.request, given);
-    onFrame(httpExchange.number);
+    onExchange(httpExchange.number);
   }
   yield END;
 }
@@ -109,8 +118,10 @@ export function curlCommands(store: Store, session: SessionRow, number: number):
     const given = { sessionId: false, endpoint: false };
     return [...commandLines(session, httpExchange, body, given, '', '')].join('');
   }
-  const only = framesOf([...beginningOf(store, session, number), number]);
-  return [...writeCurl(store, session, { only, onFrame() {} })].join('');
+  const wanted = new Set([...beginningOf(store, session, number), number]);
+  const bodiesOf = prepareBodies(store, session.number);
+  const ofWanted = (one: number) => (wanted.has(one) ? bodiesOf(one) : undefined);
+  return [...scriptOf(store, session, ofWanted, () => {})].join('');
 }
 
 /** The exchanges by which a session begins, up to this one: of HTTP+SSE the stream, and then the handshake. */
@@ -127,14 +138,6 @@ function beginningOf(store: Store, { number: session, basis }: SessionRow, until
     saying.pluck().get(session, 'initialize', until),
     saying.pluck().get(session, 'notifications/initialized', until),
   ].filter((number) => number != null);
-}
-
-function framesOf(exchanges: readonly number[]): FrameSelection {
-  return {
-    sql: 'SELECT seq FROM frame WHERE session = @session AND http IN (SELECT value FROM json_each(@exchanges))',
-    values: { exchanges: JSON.stringify(exchanges) },
-    hasUnfinished: () => false,
-  };
 }
 
 function* withNext<T>(items: Iterable<T>): Generator<[item: T, next: T | undefined]> {

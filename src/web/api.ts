@@ -86,7 +86,7 @@ export type SessionSummary = {
 /** `GET /api/sessions?filter&sort&after&limit`. `next` is what to give as `after`; null on the last page. */
 export type SessionPage = { sessions: SessionSummary[]; next: string | null; total: number };
 
-/** `GET /api/sessions/ID`. */
+/** `GET /api/sessions/ID?findings`. */
 export type SessionDetail = {
   session: SessionSummary;
   labels: [key: string, value: string][];
@@ -102,6 +102,8 @@ export type SessionDetail = {
   ending: string;
   lastSeq: number;
   httpExchanges: number;
+  /** How many `check` has, where it is asked for `findings`; null elsewhere, because finding them may take long. */
+  findings: number | null;
 };
 
 /**
@@ -273,7 +275,12 @@ export type CheckAnswer = {
   summary: string;
   /** What could not be told, in sentences. */
   remarks: string[];
+  /** What became of the first thousand messages to which their asker has no answer that it could use. */
+  fates: FateView[];
 };
+
+/** `verdict` in a word, `text` in a sentence, as `show` has it. */
+export type FateView = { seq: number; n: number; verdict: string; text: string };
 
 /** How far long work is. */
 export type Progress = { progress: { done: number; total: number } };

@@ -6,7 +6,7 @@ import { TapedeckError } from '../errors.ts';
 import type { Store } from '../store/file/open.ts';
 import { findSession, type SessionRow, stateOf } from '../store/read/sessions.ts';
 import { VERSION } from '../version.ts';
-import type { Emit, Params } from './work.ts';
+import type { Emit, Params, Work } from './work.ts';
 
 /** A whole number of the query. Throws `TapedeckError` `usage`. */
 export function numberParam(
@@ -61,17 +61,29 @@ export function entityTag(store: Store, session: SessionRow): string | null {
 }
 
 /**
- * What an error of a work comes to: a session that is removed while it is read breaks whatever reads it, and then is not found.
- * Any other error is returned as it is.
+ * Does a work. A session that is removed while it is read breaks whatever reads it: then it is not found, or, where another one has
+ * the name by now, that one is read instead. Any other error is thrown as it is.
  */
-export function causeOf(error: unknown, store: Store, params: Params): unknown {
-  if (error instanceof TapedeckError) return error;
+export async function doWork(
+  ...[work, store, params, emit, isLeft]: [Work, ...Parameters<Work>]
+): Promise<void> {
+  let hasBegun = false;
+  const emitNoting: Emit = (piece) => {
+    hasBegun = true;
+    return emit(piece);
+  };
   try {
-    for (const name of ['session', 'a', 'b']) if (params[name]) findSession(store, params[name]);
-  } catch (gone) {
-    if (gone instanceof TapedeckError) return gone;
+    await work(store, params, emitNoting, isLeft);
+  } catch (error) {
+    if (error instanceof TapedeckError) throw error;
+    const isMoved = sessionNames(params).filter((name) => findSession(store, name).id !== name).length > 0;
+    if (hasBegun || !isMoved) throw error;
+    await work(store, params, emit, isLeft);
   }
-  return error;
+}
+
+function sessionNames(params: Params): string[] {
+  return ['session', 'a', 'b'].flatMap((name) => params[name] || []);
 }
 
 /** Lets the thread answer others in between, so that nobody waits for longer than a slice takes. */

@@ -9,7 +9,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, TapedeckError } from '../errors.ts';
 import { troubleOf } from '../store/file/trouble.ts';
 import type { Change } from './api.ts';
-import { causeOf } from './params.ts';
+import { doWork } from './params.ts';
 import { createStoreKeeper, type Loan, type StoreKeeper } from './store-keeper.ts';
 import type { Emit, FromReader, Order, ReaderStart, RequestFailure, ToReader, Work } from './work.ts';
 
@@ -50,11 +50,10 @@ export function serveWorks(works: Works, niceness: number, createWatch?: CreateW
       if (work === undefined) throw new RangeError(`no work is named ${order.work}`);
       watch?.begin();
       loan = keeper.lend();
-      await work(loan.store, order.params, outlet.emit, isLeft);
+      await doWork(work, loan.store, order.params, outlet.emit, isLeft);
       outlet.end();
     } catch (error) {
-      const cause = loan === undefined ? error : causeOf(error, loan.store, order.params);
-      report({ type: 'failure', job: order.job, failure: failureOf(cause) });
+      report({ type: 'failure', job: order.job, failure: failureOf(error) });
     } finally {
       outlets.delete(order.job);
       loan?.release();

@@ -23,7 +23,10 @@ const ROUTES: readonly Route[] = [
     ...{ path: '/api/sessions', work: 'sessions', thread: 'fast', form: 'json' },
     ...{ takes: ['filter', 'sort', 'after', 'limit'], slowWith: 'filter' },
   },
-  { path: SESSION, work: 'session', thread: 'fast', form: 'json', takes: [] },
+  {
+    ...{ path: SESSION, work: 'session', thread: 'fast', form: 'json' },
+    ...{ takes: ['findings'], slowWith: 'findings' },
+  },
   { path: `${SESSION}/outline`, work: 'outline', thread: 'fast', form: 'json', takes: ['after', 'limit'] },
   { path: `${SESSION}/frames`, work: 'frames', thread: 'fast', form: 'json', takes: ['after', 'limit'] },
   { path: `${SESSION}/frames/:seq`, work: 'frame', thread: 'fast', form: 'json', takes: [] },
@@ -55,6 +58,10 @@ const ROUTES: readonly Route[] = [
     ...{ takes: ['filter', 'at', 'session'] },
   },
   { path: '/api/snippet/:session/:seq', work: 'snippet', thread: 'slow', form: 'json', takes: ['as'] },
+  {
+    ...{ path: '/api/snippet/:session/http/:number', work: 'http-snippet' },
+    ...{ thread: 'slow', form: 'json', takes: [] },
+  },
   {
     ...{ path: '/api/export/:session', work: 'export', thread: 'slow', form: 'bytes' },
     ...{ takes: ['format', 'filter'] },

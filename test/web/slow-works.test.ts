@@ -5,11 +5,11 @@ import type { SessionStart } from '../../src/store/file/columns.ts';
 import { openForReading, openStore, type Store } from '../../src/store/file/open.ts';
 import { findSession } from '../../src/store/read/sessions.ts';
 import { insertSession } from '../../src/store/write/rows.ts';
-import { causeOf } from '../../src/web/params.ts';
+import { doWork } from '../../src/web/params.ts';
 import { createAnswerOutlet } from '../../src/web/reader-thread.ts';
 import { EXPORT_FILES } from '../../src/web/slow/export.ts';
 import { SLOW_WORKS } from '../../src/web/slow/works.ts';
-import type { Emit } from '../../src/web/work.ts';
+import type { Emit, Params, Work } from '../../src/web/work.ts';
 import { storeOnce } from '../support/once.ts';
 import { sample } from '../support/scale.ts';
 import { tapedeckInProcess } from '../support/tapedeck.ts';
@@ -196,6 +196,16 @@ test('check finds what `check` finds, in its words', async () => {
   for (const { text, expected, seen } of found) expect(text).toBe(`expected ${expected}, saw ${seen}`);
 });
 
+test('a session that is asked for with its findings says how many `check` has', async () => {
+  const params = { session: 'everything-stdio' };
+  const { rules } = JSON.parse((await ask('check', { params })).join(''));
+  const count = rules.reduce((sum: number, rule: { count: number }) => sum + rule.count, 0);
+  expect(count).toBeGreaterThan(0);
+  const whole = JSON.parse((await ask('session', { params: { ...params, findings: '1' } })).join(''));
+  expect(whole).toMatchObject({ session: { name: 'everything-stdio' }, findings: count });
+  expect(JSON.parse((await ask('session', { params })).join('')).findings).toBeNull();
+});
+
 describe('stats', () => {
   type View = Line & { filter: string; bars: (Line & { filter: string; count: number })[]; count: number };
   const partOf = (lines: readonly Line[], name: string) =>
@@ -368,6 +378,22 @@ describe('a snippet', () => {
     await expect(copied('curl', 'everything-stdio', 1)).rejects.toThrow('curl speaks HTTP');
   });
 
+  test('of an HTTP exchange without a frame is its request as curl', async () => {
+    const { number } = findSession(open(), 'everything-http');
+    const bare = open()
+      .prepare<[number], number>(
+        `SELECT number FROM http_exchange AS e WHERE session = ? AND method = 'DELETE'
+         AND NOT EXISTS (SELECT 1 FROM frame WHERE session = e.session AND http = e.number)`,
+      )
+      .pluck()
+      .get(number);
+    const params = { session: 'everything-http', number: String(bare) };
+    const { text } = JSON.parse((await ask('http-snippet', { params })).join(''));
+    expect(text).toMatch(/^# exchange|curl --silent/);
+    expect(text).toContain("--request 'DELETE'");
+    await expect(ask('http-snippet', { params: { ...params, number: '999' } })).rejects.toThrow(/exchange/);
+  });
+
   test('as a test has the call and what was answered', async () => {
     const code = await copied('test', 'everything-stdio', await seqOf('everything-stdio', 'tool=echo'));
     expect(code).toContain(`client.callTool({\n    "name": "echo",`);
@@ -443,15 +469,46 @@ test.each(sample(HELD_APART))('%s %o has no statement open while others are let 
   expect(found).not.toContain(false);
 });
 
-test('what breaks because its session was removed meanwhile is answered as not found, and nothing else is', async () => {
+test('what breaks because its session was removed meanwhile is not found, or answered of the one that has the name now', async () => {
   const store = open();
   const [session = '', other = ''] = NAMES;
   const broken = new RangeError('the store has no session 1');
-  expect(causeOf(broken, store, { session })).toBe(broken);
-  const { code } = await tapedeckInProcess(['prune', '--filter', `name=${session}`, '--db', db]);
-  expect(code).toBe(0);
-  expect(causeOf(broken, store, { session })).toMatchObject({ code: 'not-found' });
-  expect(causeOf(broken, store, { a: other, b: session })).toMatchObject({ code: 'not-found' });
-  expect(causeOf(broken, store, { session: other })).toBe(broken);
-  expect(causeOf(broken, store, {})).toBe(broken);
+  const prune = async () => {
+    const { code } = await tapedeckInProcess(['prune', '--filter', `name=${session}`, '--db', db]);
+    expect(code).toBe(0);
+  };
+  const breakAfter = (act: () => Promise<unknown>, params: Params, told: (string | object | null)[] = []) => {
+    let attempts = 0;
+    const work: Work = async (given, { session: name = '' }, emit) => {
+      attempts += 1;
+      if (attempts > 1) return emit(findSession(given, name).id);
+      await act();
+      throw broken;
+    };
+    return doWork(
+      work,
+      store,
+      params,
+      async (piece) => void told.push(piece),
+      () => false,
+    );
+  };
+  const before = findSession(store, session).id;
+  const told: string[] = [];
+  await breakAfter(
+    async () => {
+      await prune();
+      await tapedeckInProcess(['import', `recordings/${session}.ndjson`, '--db', db]);
+    },
+    { session },
+    told,
+  );
+  expect(told).toEqual([findSession(store, session).id]);
+  expect(told).not.toEqual([before]);
+  const [again = ''] = told;
+  const nothing = async () => {};
+  await expect(breakAfter(nothing, { session: again })).rejects.toBe(broken);
+  await expect(breakAfter(nothing, {})).rejects.toBe(broken);
+  await expect(breakAfter(prune, { session: again })).rejects.toMatchObject({ code: 'not-found' });
+  await expect(breakAfter(nothing, { a: other, b: session })).rejects.toMatchObject({ code: 'not-found' });
 });

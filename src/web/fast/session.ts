@@ -13,13 +13,23 @@ import { type SessionDetails, type SessionRow, sessionDetails } from '../../stor
 import { lastFrame } from '../../store/read/slices.ts';
 import type { SessionDetail } from '../api.ts';
 import { breathe, emitFreshness, sessionParam } from '../params.ts';
-import type { Work } from '../work.ts';
+import type { Emit, Work } from '../work.ts';
 import { createErrorLines } from './error-lines.ts';
 import { listedSession } from './sessions.ts';
 
 export const sessionWork: Work = async (store, params, emit) => {
   const session = sessionParam(store, params);
   if (await emitFreshness(store, session, params, emit)) return;
+  await emitSession(store, session, null, emit);
+};
+
+/** `findings`: how many there are; null where nobody asks for that. */
+export async function emitSession(
+  store: Store,
+  session: SessionRow,
+  findings: number | null,
+  emit: Emit,
+): Promise<void> {
   const details = sessionDetails(store, session.number);
   const membersAt = prepareMembers(store, session.number);
   const lines = createErrorLines(store);
@@ -34,10 +44,11 @@ export const sessionWork: Work = async (store, params, emit) => {
     ending: endText(session),
     lastSeq: lastFrame(store, session.number)?.seq ?? 0,
     httpExchanges: session.httpExchanges,
+    findings,
   };
   await emit(JSON.stringify(detail));
   lines.completeLater();
-};
+}
 
 /** What is known of where it was recorded; of a recording that was imported only who recorded it. */
 function environmentOf(session: SessionRow, details: SessionDetails): SessionDetail['environment'] {

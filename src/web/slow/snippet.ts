@@ -53,6 +53,12 @@ async function snippet(job: Job): Promise<void> {
   await emitJson(job, { text: MAKERS[name](place) } satisfies Snippet);
 }
 
+/** The request of an HTTP exchange, whether it has a frame or none, as curl. */
+export const httpSnippetWork = workOf(async (job) => {
+  const number = numberParam(job.params, 'number', { least: 1, most: Number.MAX_SAFE_INTEGER });
+  await emitJson(job, { text: curlCommands(job.store, sessionOf(job), number) } satisfies Snippet);
+});
+
 function frameAt(store: Store, session: SessionRow, seq: number): BareFrame {
   const [frame] = prepareFramesAfter(store, session.number, 1)(seq - 1);
   if (frame?.seq === seq) return frame;

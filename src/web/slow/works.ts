@@ -2,18 +2,19 @@
 
 import { sessionsWork } from '../fast/sessions.ts';
 import type { Work } from '../work.ts';
-import { checkWork } from './check.ts';
+import { checkWork, sessionWithFindingsWork } from './check.ts';
 import { completeWork } from './complete.ts';
 import { diffWork } from './diff.ts';
 import { exportWork } from './export.ts';
 import { runsWork, runWork } from './runs.ts';
 import { searchWork } from './search.ts';
 import { selectWork } from './select.ts';
-import { snippetWork } from './snippet.ts';
+import { httpSnippetWork, snippetWork } from './snippet.ts';
 import { statsWork } from './stats.ts';
 
 export const SLOW_WORKS = {
   sessions: sessionsWork,
+  session: sessionWithFindingsWork,
   select: selectWork,
   search: searchWork,
   check: checkWork,
@@ -21,6 +22,7 @@ export const SLOW_WORKS = {
   diff: diffWork,
   complete: completeWork,
   snippet: snippetWork,
+  'http-snippet': httpSnippetWork,
   export: exportWork,
   runs: runsWork,
   run: runWork,

@@ -9,6 +9,9 @@ import { SLOW, slowStoreWithCalls } from '../../support/slow-store.ts';
 import { showFrames, tapedeckInProcess, tempStore, until } from '../../support/tapedeck.ts';
 import { startUi, storeOf } from '../../support/ui.ts';
 
+/** Slow readers give way to all that others do. */
+const LONG_MS = 240_000;
+
 const NAMES = ['everything-stdio', 'everything-http', 'modern-http'] as const;
 
 async function seqsShown(page: Page): Promise<number[]> {
@@ -64,23 +67,27 @@ inBrowser('search', () => {
     await rowWith(page, 'everything-stdio').waitFor();
   });
 
-  inFull('that is stopped keeps what it found, and its thread has no more work', async () => {
-    const db = await slowStoreWithCalls();
-    const ended: number[] = [];
-    const watch = (worker: Worker) => void worker.on('exit', (code) => ended.push(code));
-    process.on('worker', watch);
-    onTestFinished(() => void process.off('worker', watch));
-    const filter = encodeURIComponent(`tool=echo or ${SLOW}`);
-    const page = await openPage(await startUi(db), `/search?index=no&filter=${filter}`);
-    await rowWith(page, 'tools/call echo').first().waitFor();
-    await page.getByRole('button', { name: 'Stop' }).click();
-    await page.getByText(/ in 1 session, then stopped$/).waitFor();
-    await until('the thread ends in the middle of it', () => ended.length > 0);
-    expect(await rowWith(page, 'tools/call echo').count()).toBeGreaterThan(0);
-    await page.getByRole('button', { name: 'Search again' }).click();
-    await page.getByRole('button', { name: 'Stop' }).waitFor();
-    await rowWith(page, 'tools/call echo').first().waitFor();
-  });
+  inFull(
+    'that is stopped keeps what it found, and its thread has no more work',
+    async () => {
+      const db = await slowStoreWithCalls();
+      const ended: number[] = [];
+      const watch = (worker: Worker) => void worker.on('exit', (code) => ended.push(code));
+      process.on('worker', watch);
+      onTestFinished(() => void process.off('worker', watch));
+      const filter = encodeURIComponent(`tool=echo or ${SLOW}`);
+      const page = await openPage(await startUi(db), `/search?index=no&filter=${filter}`);
+      await rowWith(page, 'tools/call echo').first().waitFor();
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await page.getByText(/ in 1 session, then stopped$/).waitFor();
+      await until('the thread ends in the middle of it', () => ended.length > 0);
+      expect(await rowWith(page, 'tools/call echo').count()).toBeGreaterThan(0);
+      await page.getByRole('button', { name: 'Search again' }).click();
+      await page.getByRole('button', { name: 'Stop' }).waitFor();
+      await rowWith(page, 'tools/call echo').first().waitFor();
+    },
+    LONG_MS,
+  );
 
   inFull('says what is wrong with a filter', async () => {
     const page = await openPage(
