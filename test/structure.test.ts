@@ -95,7 +95,7 @@ const MAY_IMPORT: Record<string, string> = {
   'web/page/compare': 'PAGE_PARTS',
   'web/page/stats': 'PAGE_PARTS',
   'web/page/findings': 'PAGE_PARTS',
-  'web/page/http': 'PAGE_PARTS',
+  'web/page/http': 'PAGE_PARTS web/page/menus',
   'web/page/menus': 'PAGE_PARTS',
   'web/page/run': 'PAGE_PARTS',
   'web/page': 'PAGE',

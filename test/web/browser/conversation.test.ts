@@ -52,7 +52,7 @@ inBrowser('the viewer', () => {
     await page.getByRole('link', { name: 'answered by #10' }).waitFor();
   });
 
-  inFull('a call without an answer says in its frame who lost it', async () => {
+  inFull('a call without an answer says in its frame and its row who lost it', async () => {
     const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}';
     const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}';
     const db = await storeOfLines([
@@ -60,7 +60,9 @@ inBrowser('the viewer', () => {
       { ms: 30_000, channel: 'stdin', text: cancel },
     ]);
     const page = await openPage(await startUi(db), '/s/latest/f/1');
-    await page.getByText('the client cancelled it after 30.0 s, before an answer').waitFor();
+    const sentence = 'the client cancelled it after 30.0 s, before an answer';
+    await page.getByText(sentence).waitFor();
+    await rowWith(page, 'tools/call', 'slow', 'cancelled').getByTitle(sentence).waitFor();
   });
 
   test('numbers, keys and bytes are shown as they passed', async () => {

@@ -25,6 +25,22 @@ inBrowser('what is being recorded', () => {
     await rowWith(page, 'two', 'exit 0').waitFor();
   });
 
+  inFull('has its findings as marks already, and their number', async () => {
+    const db = tempStore();
+    const run = record(db, ['counter.js'], ['--name', 'faulty']);
+    run.child.stdin.write(ask(1));
+    const page = await openPage(await startUi(db), '/');
+    await rowWith(page, 'faulty', 'recording').click();
+    await rowWith(page, 'tools/list', 'ok').waitFor();
+    run.child.stdin.write('{"jsonrpc":"1.0","id":2,"method":"ping"}\n');
+    const mark = page.getByRole('treegrid', { name: 'Messages' }).locator('[title*="jsonrpc"]');
+    await mark.first().waitFor();
+    await page.getByRole('link', { name: /^Findings [1-9]/ }).waitFor();
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+    run.child.stdin.end();
+    await run.ended;
+  });
+
   inFull('is followed until its user scrolls up, and says how much came since', async () => {
     const db = tempStore();
     const run = record(db, ['counter.js'], ['--name', 'long']);

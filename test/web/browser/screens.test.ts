@@ -196,6 +196,13 @@ inBrowser('HTTP exchanges', () => {
     const pane = page.getByRole('complementary', { name: 'HTTP exchange' });
     await pane.getByRole('row', { name: 'mcp-session-id masked-' }).first().waitFor();
     expect(await pane.getByRole('row', { name: 'X-Powered-By' }).count()).toBe(1);
+    await rowWith(page, 'DELETE').click();
+    await pane.getByRole('heading', { name: 'DELETE /mcp' }).waitFor();
+    await page.keyboard.press('c');
+    await page.getByRole('menuitem', { name: 'curl' }).click();
+    await page.getByText('Copied: curl').waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("--request 'DELETE'");
+    await rowWith(page, 'POST', '202').click();
     const [frame] = (await showFrames(db)).filter(({ http }) => http?.exchange === 2);
     await pane.getByRole('link', { name: `#${frame?.seq}` }).click();
     await expect.poll(() => page.url()).toContain(`/f/${frame?.seq}`);

@@ -1,12 +1,13 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { FramePage, FrameView, HttpDetail } from '../../api.ts';
+import type { FramePage, FrameView, HttpDetail, Snippet } from '../../api.ts';
 import { counted, microsOf, showLasting, showMoment, showSize } from '../look/format.ts';
 import { Headers } from '../look/headers.tsx';
 import { Button, Status, Unseen } from '../look/parts.tsx';
 import { Recorded } from '../look/text.tsx';
+import { Menu, type MenuItem } from '../menus/menu.tsx';
 import { go, withQuery } from '../shell/router.ts';
-import { source, useAnswer } from '../shell/source.ts';
+import { about, source, useAnswer } from '../shell/source.ts';
 import { TroubleBox } from '../shell/trouble.tsx';
 import css from './http.module.css';
 import { PHASE_WORDS, phasesOf, TimeBar } from './time-bar.tsx';
@@ -25,7 +26,10 @@ export function HttpExchangePane({ session, number }: { session: string; number:
         <h2>
           <Recorded text={`${one.method} ${one.path}`} />
         </h2>
-        <Button icon="x" label="Close the detail" onClick={() => go(withQuery({}, `/s/${session}/http`))} />
+        <span class={css.acts}>
+          <CopyCurl session={session} number={number} />
+          <Button icon="x" label="Close the detail" onClick={() => go(withQuery({}, `/s/${session}/http`))} />
+        </span>
       </header>
       <p class={css.facts}>
         <Status tone={one.status === null || one.status >= 400 ? 'error' : 'ok'}>
@@ -58,6 +62,22 @@ export function HttpExchangePane({ session, number }: { session: string; number:
       <Frames session={session} seqs={one.frames} frames={frames} />
     </section>
   );
+}
+
+/** Of a frame the conversation copies more; an exchange may have none. */
+function CopyCurl({ session, number }: { session: string; number: number }): VNode | null {
+  if (about.value?.can.export !== true) return null;
+  const item: MenuItem = {
+    label: 'curl',
+    about: 'sends the request again',
+    async act() {
+      const path = `snippet/${session}/http/${number}`;
+      const { text } = await source().json<Snippet>(path, new AbortController().signal);
+      await navigator.clipboard.writeText(text);
+      return 'Copied: curl';
+    },
+  };
+  return <Menu label="Copy as" icon="copy" items={[item]} hotkey="c" />;
 }
 
 const NO_FRAMES: readonly number[] = [];

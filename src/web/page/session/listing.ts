@@ -1,9 +1,8 @@
 /** The state of a conversation on the screen, all of it from the address: which rows, which of them is chosen, which times. */
 import { useMemo } from 'preact/hooks';
-import type { CheckAnswer, FindingView, SessionDetail } from '../../api.ts';
+import type { FindingView, SessionDetail } from '../../api.ts';
 import type { ListColumn, ListRow } from '../list/row-list.tsx';
 import { address, go, setQuery, withQuery } from '../shell/router.ts';
-import { useAnswer } from '../shell/source.ts';
 import { eventRow, type SessionEvent, useEvents } from './events.tsx';
 import { COLUMNS, messageRow, waterfallColumn } from './message-row.tsx';
 import { isError, outcomeOf } from './outcome.ts';
@@ -18,6 +17,7 @@ import {
   type TimeScale,
   zoomed,
 } from './scale.ts';
+import { type Checked, useCheck } from './use-check.ts';
 import type { LoadedOutline } from './use-outline.ts';
 import { type SelectedFrames, useSelection } from './use-selection.ts';
 
@@ -41,10 +41,7 @@ export type Listing = {
   setRange(range: TimeRange | null): void;
   zoom(factor: number): void;
   hasGaps: boolean;
-  findings: ReadonlyMap<number, FindingView[]>;
-  /** How many there are of them, also of those that no frame is named by; null: that is not known. */
-  found: number | null;
-};
+} & Pick<Checked, 'findings' | 'found'>;
 
 const NO_FINDINGS: readonly FindingView[] = [];
 
@@ -61,7 +58,7 @@ export function useListing(detail: SessionDetail, seq: number, loaded: LoadedOut
   const events = useEvents(detail, outline, times.end);
   const selection = useSelection(id, query.get('filter') ?? '', isComplete ? version : 0);
   const marked = useSelection(id, query.get('hl') ?? '', isComplete ? version : 0);
-  const { findings, found } = useFindings(id, isComplete && !isLive);
+  const { findings, fateOf, found } = useCheck(id, isComplete ? `${version} ${detail.session.state}` : null);
   const rows = useMemo(
     () => listRows(outline, { isRaw, isOpen, range, isSelected: selection.has, events }),
     [version, isRaw, open, range, selection, events],
@@ -89,9 +86,11 @@ export function useListing(detail: SessionDetail, seq: number, loaded: LoadedOut
     if (event !== undefined) return eventRow(event, shownScale);
     const tone = isMarked(i) ? 'marked' : undefined;
     const own = findings.get(outline.number('seq', i)) ?? NO_FINDINGS;
+    const fate = fateOf(outline.number('seq', i), outline.number('n', i));
     const ofAnswer = isRaw ? undefined : findings.get(outline.number('seq', outline.partner[i] ?? -1));
     return messageRow(outline, i, {
       ...{ isRaw, level: rows.level[index] ?? 1, isOpen: isOpen(i), isLive, scale: shownScale, tone },
+      fate,
       findings: ofAnswer === undefined ? own : [...own, ...ofAnswer],
     });
   };
@@ -101,7 +100,7 @@ export function useListing(detail: SessionDetail, seq: number, loaded: LoadedOut
     const about = chosen >= 0 ? outline.number('at', chosen) : (scale.from + scale.to) / 2;
     setRange(zoomed([scale.from, scale.to], about, factor, [0, times.end]));
   };
-  const drawn = useMemo(() => ({}), [rows, columns, marked, findings, isLive]);
+  const drawn = useMemo(() => ({}), [rows, columns, marked, findings, fateOf, isLive]);
   return {
     ...{
       rows,
@@ -138,17 +137,6 @@ function useTimes(detail: SessionDetail, { outline, version }: LoadedOutline) {
     const scale = range === null ? wholeScale : makeScale(range, folded);
     return { end, range, wholeScale, scale, hasGaps: gaps.length > 0 };
   }, [gaps, range, isFolded, end]);
-}
-
-/** By `seq`, and how many in all. */
-function useFindings(id: string, isWanted: boolean): Pick<Listing, 'findings' | 'found'> {
-  const { value } = useAnswer<CheckAnswer>(isWanted ? `sessions/${id}/check` : null);
-  return useMemo(() => {
-    const findings = new Map<number, FindingView[]>();
-    for (const finding of value?.findings ?? [])
-      if (finding.seq !== null) findings.set(finding.seq, [...(findings.get(finding.seq) ?? []), finding]);
-    return { findings, found: value?.rules.reduce((sum, { count }) => sum + count, 0) ?? null };
-  }, [value]);
 }
 
 type ActionsContext = {

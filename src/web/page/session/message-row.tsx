@@ -1,6 +1,6 @@
 /** A message, or a call with its answer, as the cells of a row. */
 import type { ComponentChildren, VNode } from 'preact';
-import type { FindingView } from '../../api.ts';
+import type { FateView, FindingView } from '../../api.ts';
 import type { ListColumn, ListRow } from '../list/row-list.tsx';
 import { showLasting, showOffset, showSize } from '../look/format.ts';
 import { Icon, Status, Unseen } from '../look/parts.tsx';
@@ -30,10 +30,12 @@ export type MessageRowOptions = {
   tone: ListRow['tone'];
   /** What `check` finds against it, each with whose fault it is. */
   findings: readonly FindingView[];
+  /** What became of it, where its asker has no answer of use. */
+  fate?: FateView | undefined;
 };
 
 export function messageRow(outline: SessionOutline, i: number, options: MessageRowOptions): ListRow {
-  const { isRaw, level, isOpen, isLive, scale, findings } = options;
+  const { isRaw, level, isOpen, isLive, scale, findings, fate } = options;
   const partner = outline.partner[i] ?? -1;
   const answer = isRaw ? -1 : (outline.lastAnswer.get(i) ?? (partner > i ? partner : -1));
   const hasInner = !isRaw && (outline.children.get(i)?.length ?? 0) > 0;
@@ -44,7 +46,7 @@ export function messageRow(outline: SessionOutline, i: number, options: MessageR
     outline.number('seq', i),
     showOffset(outline.number('at', i)),
     <Title key="title" {...{ outline, i, findings }} isOpen={hasInner ? isOpen : null} />,
-    outcome && <Outcome key="outcome" outcome={outcome} />,
+    fate ? <Fate key="fate" fate={fate} /> : outcome && <Outcome key="outcome" outcome={outcome} />,
     latency >= 0 ? showLasting(latency) : '',
     showSize(size),
   ];
@@ -69,6 +71,17 @@ function Outcome({ outcome }: { outcome: string }): VNode {
     <Status tone={tone} icon={icon}>
       {word ?? outcome.replaceAll('-', ' ')}
     </Status>
+  );
+}
+
+/** Who lost the call; the frame has the same sentence. */
+function Fate({ fate: { verdict, text } }: { fate: FateView }): VNode {
+  return (
+    <span title={plainText(text)}>
+      <Status tone="warn" icon={verdict === 'cancelled' ? 'x' : 'triangle-alert'}>
+        {verdict.replaceAll('-', ' ')}
+      </Status>
+    </span>
   );
 }
 
