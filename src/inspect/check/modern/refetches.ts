@@ -26,7 +26,7 @@ import { CACHEABLE, isLifetime } from './caching.ts';
 /** Microseconds. A client that asks sooner after an answer may not have read it by then. */
 const CROSSING = 100_000;
 
-/** An answer that its client may use. `turn`: when it came, counted in messages. `http`: the HTTP exchange that it came on. */
+/** An answer that its client may use. `turn`: when it was asked for, counted in messages. `http`: the HTTP exchange that it came on. */
 type Fresh = {
   place: Place;
   at: number;
@@ -36,8 +36,10 @@ type Fresh = {
   http: number | null;
 };
 
-/** A request for what was fresh. */
-type Again = { key: string; asked: CheckedMessage; fresh: Fresh };
+/** A request for what was fresh; `what` it asked for, in words. */
+type Again = { key: string; asked: Asked; fresh: Fresh };
+
+type Asked = Pick<CheckedMessage, 'place' | 'side' | 'revision' | 'at' | 'http'> & { what: string };
 
 /** What one list or resource was asked for again. */
 type Cost = { first: Again; count: number; bytes: number };
@@ -51,7 +53,7 @@ export function inspectRefetches(
 ): Inspector {
   const fresh = new BoundedMap<string, Fresh>(MAX_REMEMBERED);
   /** By place of the request. */
-  const asked = new BoundedMap<string, { key: string; again: Again | null }>(MAX_REMEMBERED);
+  const asked = new BoundedMap<string, { key: string; turn: number; again: Again | null }>(MAX_REMEMBERED);
   /** What waits for the end of its HTTP exchange, whose headers say by whose authorization it came. */
   const waiting = new BoundedMap<number, { again: Again; bytes: number }>(MAX_REMEMBERED);
   const authorizations = new BoundedMap<number, string>(MAX_REMEMBERED);
@@ -79,7 +81,8 @@ export function inspectRefetches(
     if (key === null) return;
     const before = fresh.get(key);
     const isFresh = before !== undefined && mayServe(before, method, seen.at);
-    asked.set(textOf(seen.place), { key, again: isFresh ? { key, asked: seen, fresh: before } : null });
+    const again = isFresh ? { key, asked: askedOf(seen), fresh: before } : null;
+    asked.set(textOf(seen.place), { key, turn, again });
   }
 
   function mayServe(answer: Fresh, method: string, at: number): boolean {
@@ -100,12 +103,17 @@ export function inspectRefetches(
     const result = resultOf(seen);
     const isFailed = result === null || result['isError'] === true;
     if (isFailed || seen.asked?.method === 'subscriptions/listen') forget(...KINDS);
+    else if (seen.asked?.method === 'tools/call') forget('prompts', 'resources');
     if (own === undefined || result?.['resultType'] !== 'complete') return;
     if (own.again !== null) taken(own.again, seen.size);
-    keep(own.key, seen, result);
+    keep(own, seen, result);
   }
 
-  function keep(key: string, { place, at, http }: CheckedMessage, { ttlMs, cacheScope }: JsonObject): void {
+  function keep(
+    { key, turn }: { key: string; turn: number },
+    { place, at, http }: CheckedMessage,
+    { ttlMs, cacheScope }: JsonObject,
+  ): void {
     // What says nothing of its scope is for nobody else.
     const isPrivate = cacheScope !== 'public';
     if (isLifetime(ttlMs)) fresh.set(key, { place, at, turn, ttlMs, isPrivate, http });
@@ -119,6 +127,7 @@ export function inspectRefetches(
   }
 
   function httpExchange({ number, status, requestHeaders }: CheckedHttpExchange): void {
+    turn += 1;
     authorizations.set(number, requestHeaders.get('authorization') ?? '');
     if (subscribed.has(number) || (status !== null && status >= 400)) forget(...KINDS);
     const own = waiting.get(number);
@@ -133,7 +142,7 @@ export function inspectRefetches(
     costs.set(again.key, { ...cost, count: cost.count + 1, bytes: cost.bytes + bytes });
   }
 
-  /** Answers of these kinds that came before serve no longer. */
+  /** Answers of these kinds that were asked for before serve no longer: they may be of before a change. */
   function forget(...kinds: string[]): void {
     for (const kind of kinds) since.set(kind, turn);
   }
@@ -149,7 +158,7 @@ export function inspectRefetches(
         asked.side,
         asked,
         `#${fresh.place.seq} to serve for its \`ttlMs\` of ${fresh.ttlMs}`,
-        `${whatOf(asked)} again after ${after}${other}${often}, for ${formatSize(bytes)}`,
+        `${asked.what} again after ${after}${other}${often}, for ${formatSize(bytes)}`,
       );
     }
   }
@@ -174,12 +183,13 @@ function keyOf(method: string, params: JsonObject | null): string | null {
   return key === null ? null : `${method} ${key}`;
 }
 
-/** `resources/read "a:b"`, `tools/list`, `tools/list "cursor"`. */
-function whatOf({ message, params }: CheckedMessage): string {
+/** Without its params, which may be large. */
+function askedOf({ place, side, revision, at, http, message, params }: CheckedMessage): Asked {
   const { uri, cursor } = params ?? {};
   const target = uri ?? cursor;
   const method = message.kind === 'request' ? message.canonical : '';
-  return target === undefined ? method : `${method} ${shown(target)}`;
+  const what = target === undefined ? method : `${method} ${shown(target)}`;
+  return { place, side, revision, at, http, what };
 }
 
 function textOf({ seq, n }: Place): string {

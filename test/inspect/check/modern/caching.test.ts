@@ -154,6 +154,20 @@ test.each<[string, Step[]]>([
     [...read(1, 'a:b'), client(ask(8, 'tools/call', mine)), ...read(2, 'a:b')],
   ],
   [
+    'the tools have changed while the answer was under way',
+    [
+      ...[client(asked(1, 'tools/list')), changed('tools/list_changed')],
+      ...[server(give(1, cacheable({ tools: [] }))), ...tools(2)],
+    ],
+  ],
+  [
+    'a call that ends only now may have changed the resource',
+    [
+      ...[client(ask(8, 'tools/call', mine)), ...read(1, 'a:b')],
+      ...[server(give(8, { resultType: 'complete', content: [] })), ...read(2, 'a:b')],
+    ],
+  ],
+  [
     'a subscription begins only now',
     [...tools(1), client(asked(8, 'subscriptions/listen', { notifications: {} })), ...tools(2)],
   ],
