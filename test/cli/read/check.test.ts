@@ -146,6 +146,25 @@ test('SARIF and JUnit hold the findings of all sessions that were checked', asyn
   expect(xml.match(/<testcase /g)).toHaveLength(2 * RULE_IDS.length);
 });
 
+test('what 2026-07-28 adds is told of a recording as all else is, in SARIF with its line', async () => {
+  const folder = tempFolder();
+  const [file, sarif] = [join(folder, 'modern.ndjson'), join(folder, 'check.sarif')];
+  const whole = readFileSync(join(ROOT, 'recordings/modern-http.ndjson'), 'utf8');
+  const other = whole
+    .replace('"ttlMs":0,', '"ttlMs":-1,')
+    .replace('"mcp-name","nothing"', '"mcp-name","something"');
+  writeFileSync(file, other);
+  const { code, text } = await check(file, '--json', '--sarif', sarif);
+  expect(code).toBe(1);
+  const found = text.trimEnd().split('\n');
+  expect(found.map((line) => JSON.parse(line))).toMatchObject([
+    { rule: 'cache-hint-value', severity: 'error', side: 'server', seq: 2, http: 1, seen: '-1' },
+    { rule: 'name-header', severity: 'error', side: 'client', http: 8, seen: '"something"' },
+  ]);
+  const [run] = (JSON.parse(readFileSync(sarif, 'utf8')) as Log).runs;
+  expect(run?.results?.[0]?.locations?.[0]?.physicalLocation?.region?.startLine).toBe(5);
+});
+
 test('the rules can be listed', async () => {
   const { code, text } = await check('--rules');
   expect(code).toBe(0);

@@ -33,6 +33,9 @@ import type { Report, RuleId } from '../rules.ts';
 /** Requests with a `Mcp-Name`. */
 const NAMED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
+/** No request carries so many headers. */
+const MAX_HEADERS = 1000;
+
 /** `fault`: why no client may offer it over HTTP. */
 type Tool = { headers: readonly ParamHeader[]; fault: Fault | null };
 
@@ -51,6 +54,7 @@ export function inspectMirroredHeaders(
   function message(seen: CheckedMessage): void {
     const result = resultOf(seen);
     if (result !== null && seen.asked?.method === 'tools/list') list(seen, result['tools']);
+    if (methodOf(seen) === 'notifications/tools/list_changed') tools.clear();
     const own = seen.http === null ? undefined : carried.get(seen.http);
     if (own !== undefined && result !== null && seen.asked?.place.seq === own.seen.place.seq)
       own.result = seen;
@@ -143,7 +147,8 @@ export function inspectMirroredHeaders(
       return [];
     }
     if (tool !== undefined || methodOf(seen) !== 'tools/call') unknown(http, seen, tool?.headers ?? []);
-    return (tool?.headers ?? []).filter((one) => !param(http, seen, one)).map(({ header }) => header);
+    const repeated = tool?.headers.slice(0, MAX_HEADERS) ?? [];
+    return repeated.filter((one) => !param(http, seen, one)).map(({ header }) => header);
   }
 
   /** Headers that repeat no argument: a proxy on the way may act on them all the same. */

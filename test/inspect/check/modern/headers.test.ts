@@ -8,6 +8,7 @@ import {
   findingsOf,
   give,
   HTTP,
+  note,
   post,
   type Script,
   type Step,
@@ -139,7 +140,12 @@ test('an integer that no double holds is none that a header can repeat', () => {
   ]);
 });
 
-test('a tool that was never listed may have any headers', () => {
+test('a tool that was not listed, or not since the tools changed, may have any headers', () => {
+  const changed: Step = {
+    ...{ channel: 'sse', afterMs: 1, exchange: 9 },
+    text: `data: ${JSON.stringify(note('notifications/tools/list_changed'))}\n\n`,
+  };
+  expect(rulesOf('', [...listed(region), changed, ...queried({ a: 'x' }, {})], HTTP)).toEqual([]);
   expect(rulesOf('', queried({ a: 'x' }, { 'mcp-param-region': 'y' }), HTTP)).toEqual([]);
 });
 
