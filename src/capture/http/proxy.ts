@@ -8,14 +8,16 @@ import {
   type IncomingMessage,
   type Server,
   type ServerResponse,
+  STATUS_CODES,
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createAccessCheck, type Listen, ownUrl, startListening } from '../../net/listen.ts';
 import { escapeText } from '../../protocol/text.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { type ProxyContext, ProxyExchange } from './exchange.ts';
+import { type ClientError, readPreface, relayHttp2 } from './http2.ts';
 import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
 
 export type HttpOptions = {
@@ -64,10 +66,16 @@ export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
   server.on('checkContinue', relay.open);
   server.on('checkExpectation', relay.open);
   server.on('connect', refuseTunnel);
+  server.on('clientError', (error: ClientError, socket) => {
+    const beginning = readPreface(error, socket as Socket);
+    if (beginning === null) refuseUnread(error, socket as Socket);
+    else relay.openHttp2(socket as Socket, beginning);
+  });
   const address = await startListening(server, listen);
 
   const cut = () => {
     relay.context.isCut = true;
+    relay.breakHttp2();
     server.closeAllConnections();
   };
   return {
@@ -123,6 +131,7 @@ function createRelay(options: HttpOptions) {
   let open = 0;
   let failed = 0;
   let hasHinted = false;
+  let hasTold = false;
   let onLeft = () => {};
 
   const context: ProxyContext = {
@@ -162,6 +171,8 @@ function createRelay(options: HttpOptions) {
     open -= 1;
     onLeft();
   };
+  /** How to break off each connection of HTTP/2. */
+  const breaks = new Set<() => void>();
   return {
     context,
     open(request: IncomingMessage, response: ServerResponse): void {
@@ -169,6 +180,27 @@ function createRelay(options: HttpOptions) {
       count += 1;
       open += 1;
       new ProxyExchange(context, count, request, response, onEnd).start();
+    },
+    /** A connection that its client has begun so, as one HTTP exchange. */
+    openHttp2(client: Socket, beginning: Buffer): void {
+      count += 1;
+      open += 1;
+      const breakIt = relayHttp2({
+        ...{ exchange: count, client, beginning, upstream: url, isInsecure, show: context.show },
+        isCut: () => context.isCut,
+        onTrouble(reason) {
+          if (!hasTold) onNotice(escapeText(`a connection of HTTP/2 was closed: ${reason}`));
+          hasTold = true;
+        },
+        onEnd() {
+          breaks.delete(breakIt);
+          onEnd();
+        },
+      });
+      breaks.add(breakIt);
+    },
+    breakHttp2() {
+      for (const breakIt of breaks) breakIt();
     },
     /** Settles once no HTTP exchange is open. Until then calls `onEnded` after each that ends. */
     idle(onEnded: () => void): Promise<void> {
@@ -199,6 +231,21 @@ function hostHint(sent: string, hasEdits: boolean): string {
 function pathOf({ pathname, search, hash }: URL): string {
   return `${pathname}${search}${hash}`;
 }
+
+/** What Node itself does with what it cannot read, where nobody listens for that. */
+function refuseUnread(error: ClientError, socket: Socket & { _httpMessage?: ServerResponse | null }): void {
+  if (socket.writable && socket._httpMessage?.headersSent !== true) {
+    const status = UNREAD[error.code ?? ''] ?? 400;
+    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`);
+  }
+  socket.destroy(error);
+}
+
+const UNREAD: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
 
 /** One fixed upstream: no tunnels to elsewhere. */
 function refuseTunnel(_request: IncomingMessage, socket: Duplex): void {

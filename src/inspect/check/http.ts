@@ -1,6 +1,7 @@
 /** Headers and statuses of the Streamable HTTP transport. Specification, basic/transports. */
 
 import { BoundedMap } from '../../protocol/bounded.ts';
+import { HTTP2_REQUEST } from '../../protocol/wire/http-event.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
 import {
   type CheckedFrame,
@@ -34,6 +35,14 @@ export function inspectHttp(report: Report, { transport, basis }: CheckedSession
   }
 
   function httpExchange(http: CheckedHttpExchange): void {
+    if (http.method === HTTP2_REQUEST.method)
+      report(
+        'http2-unread',
+        'client',
+        { place: null, revision: null, http: http.number },
+        'HTTP/1.1',
+        'the preface of HTTP/2',
+      );
     const own = carried.get(String(http.number));
     carried.delete(String(http.number));
     if (own === undefined || http.method !== 'POST' || basis === 'sse-endpoint') return;

@@ -190,6 +190,7 @@ export const BASE_RULES = {
   'status-accepted': mcp('error', STREAMABLE,
     'A POST without a request that is taken gets status 202 and no body.', { since: '2025-03-26' }),
   'status-error': mcp('error', STREAMABLE, 'An error that has a status of its own comes with it.', MODERN),
+  'http2-unread': mcp('note', STREAMABLE, 'A connection of HTTP/2 passes unread: what is in it is not judged.'),
 };
 
 /** The rules of capabilities, progress, cancellation, tools, content, forms, prompts, lists, logs, updates, rounds, subscriptions and tasks. */

@@ -2,10 +2,19 @@
 
 import { EVENTS_TYPE, fieldOf, joinedFields, mediaType } from '../../protocol/http/headers.ts';
 import { escapeText } from '../../protocol/text.ts';
+import { HTTP2_REQUEST } from '../../protocol/wire/http-event.ts';
 import type { HttpExchangeRow } from '../../store/read/http.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { dimBlock, INDENT, margin, noteLine, tagOf } from './block.ts';
-import { type Colors, clip, clipMiddle, formatDuration, type TerminalStyle, widthOf } from './text.ts';
+import {
+  type Colors,
+  clip,
+  clipMiddle,
+  formatDuration,
+  formatSize,
+  type TerminalStyle,
+  widthOf,
+} from './text.ts';
 
 export type HttpViewOptions = {
   style: TerminalStyle;
@@ -79,7 +88,11 @@ export function isProbablyMcp(httpExchange: HttpExchangeRow, mcpPath: string): b
 }
 
 function statusText(httpExchange: HttpExchangeRow, isOpen: boolean): string {
-  const { status, at, responseAt, endedAt } = httpExchange;
+  const { method, status, at, responseAt, endedAt, requestBytes, responseBytes } = httpExchange;
+  if (method === HTTP2_REQUEST.method) {
+    const bytes = `${formatSize(requestBytes)} sent, ${formatSize(responseBytes)} received`;
+    return `HTTP/2, unread: ${endedAt === null ? 'open' : bytes}`;
+  }
   if (status === null || responseAt === null)
     return isOpen && endedAt === null ? 'no answer yet' : 'no answer';
   const type = answerType(httpExchange);

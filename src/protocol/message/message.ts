@@ -227,7 +227,7 @@ export const REMARK = {
   'error-shape': 'has an `error` without an integer `code` and a string `message`',
   'error-without-id': 'is an error that names no request',
   'id-in-use': 'takes the id of a request that is still open',
-  undecoded: 'is still in its content coding, which is unknown or broken',
+  undecoded: 'could not be decoded: its coding is unknown or broken',
   'wrong-type': 'came under another content type than that of messages',
   incomplete: 'broke off before its end',
   replayed: 'came before: it was sent again to a client that resumed its stream',

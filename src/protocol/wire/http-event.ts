@@ -54,5 +54,14 @@ export type HttpEndEvent = {
   rawTrailers: readonly string[];
 };
 
+/** How a connection begins that speaks HTTP/2 without having been asked to (RFC 9113, 3.4). */
+export const HTTP2_PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
+
+/**
+ * Such a connection passes unread, as one HTTP exchange: this is its head, its bodies are all the bytes from the preface on, and
+ * nothing stands for an answer's head. No request of HTTP/1.1 has this method.
+ */
+export const HTTP2_REQUEST = { method: 'PRI', path: '*', httpVersion: '2.0' } as const;
+
 /** A header that tapedeck changed on its way: its name and the value that its sender had given. */
 export type HeaderEdit = { header: string; original: string };

@@ -29,6 +29,7 @@ import type {
   HttpRequestEvent,
   HttpResponseEvent,
 } from '../../protocol/wire/http-event.ts';
+import { HTTP2_REQUEST } from '../../protocol/wire/http-event.ts';
 import { isMessageEvent, readSse, type SseFields } from '../../protocol/wire/sse.ts';
 import type { PendingSession } from '../write/pending.ts';
 import {
@@ -47,6 +48,8 @@ export type HttpRun = {
   maxFrameBytes: number;
   /** Where what is not whole could give a secret away; null: it may all be stored. */
   firstSign: FirstSign | null;
+  /** What nobody can look into is stored; else nothing of it is kept, and its bytes are counted. */
+  keepsUndecoded: boolean;
   /** The path of the MCP server at the upstream. */
   mcpPath: string;
   sessions: HttpSessions;
@@ -194,7 +197,16 @@ export class OpenHttpExchange {
         ? [this.#request, this.#row.requestHeaders]
         : [this.#response, this.#row.responseHeaders];
     if (body === null) return NOTHING;
-    return this.#run.firstSign === null || isIdentity(contentCodingOf(headers)) ? body.held : NOTHING;
+    return this.#run.firstSign === null || isIdentity(this.#codingOf(headers)) ? body.held : NOTHING;
+  }
+
+  /** What HTTP/2 makes of its messages is a coding that is not undone. */
+  #codingOf(headers: readonly string[] | null): string {
+    return this.#isHttp2 ? 'h2' : contentCodingOf(headers);
+  }
+
+  get #isHttp2(): boolean {
+    return this.#row.method === HTTP2_REQUEST.method;
   }
 
   #finishRequest(at: number, isComplete: boolean): void {
@@ -206,7 +218,7 @@ export class OpenHttpExchange {
       return;
     }
     row.requestBytes = request.size;
-    const body = request.collect(contentCodingOf(row.requestHeaders));
+    const body = request.collect(this.#codingOf(row.requestHeaders));
     const messages = parseMessages(body.payload);
     const mediaType = mediaTypeOf(row.requestHeaders);
     const part = partOfRequest({ method: row.method, isMcpPath: this.#isMcp }, messages);
@@ -241,12 +253,13 @@ export class OpenHttpExchange {
   }
 
   #body(side: 'request' | 'response'): BodyCollector {
-    const { maxFrameBytes } = this.#run;
+    const { maxFrameBytes, keepsUndecoded } = this.#run;
+    const max = this.#isHttp2 && !keepsUndecoded ? 0 : maxFrameBytes;
     if (side === 'request') {
-      this.#request ??= new BodyCollector(maxFrameBytes);
+      this.#request ??= new BodyCollector(max);
       return this.#request;
     }
-    this.#response ??= new BodyCollector(maxFrameBytes);
+    this.#response ??= new BodyCollector(max);
     return this.#response;
   }
 
@@ -281,7 +294,7 @@ export class OpenHttpExchange {
     const response = this.#response;
     const session = this.assign(null);
     if (response !== null && response.size > 0) {
-      const body = response.collect(contentCodingOf(row.responseHeaders));
+      const body = response.collect(this.#codingOf(row.responseHeaders));
       let messages: readonly Message[] | undefined;
       const part = partOfResponse(row.status ?? 0, this.#requests, () => {
         messages = parseMessages(body.payload);

@@ -8,7 +8,10 @@ import type { Framer } from './framer.ts';
 import { type HttpRun, OpenHttpExchange } from './http-exchange.ts';
 import { createHttpItemReader, type HttpLoss } from './http-items.ts';
 
-export type HttpFramerOptions = Pick<HttpRun, 'maxFrameBytes' | 'firstSign' | 'mcpPath' | 'onConnection'> & {
+export type HttpFramerOptions = Pick<
+  HttpRun,
+  'maxFrameBytes' | 'firstSign' | 'keepsUndecoded' | 'mcpPath' | 'onConnection'
+> & {
   /** The session of this number; where it is new, it began `at`. */
   sessionOf: (number: number, at?: number) => PendingSession;
   /** Nothing more comes of the session of this number. */

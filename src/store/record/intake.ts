@@ -109,6 +109,7 @@ export function createIntake(
     if (isStdio) return createStdioFramer(sessionOf(1), maxFrameBytes, firstSign);
     return createHttpFramer({
       ...{ maxFrameBytes, firstSign, sessionOf, onConnection: peers.saw },
+      keepsUndecoded: secrets === null || !secrets.redactor.isOn('undecoded'),
       mcpPath: new URL(start.target).pathname,
       // What of it waits to be stored is kept where it waits. An index that is behind is left to readers.
       onForgotten(number) {

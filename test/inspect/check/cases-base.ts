@@ -45,7 +45,12 @@ const modernHttpFine = http(
   post(1, modernList, [give(1, cacheable({ tools: [] }))], { request: modernPost }),
 );
 
+const exchange = (method: string): Script['steps'][number] => ({
+  ...{ end: 9, method, status: 200, request: {}, response: {}, bytes: 0, how: null },
+});
+
 export const BASE_CASES: Record<keyof typeof BASE_RULES, Case> = {
+  'http2-unread': { breaks: http(exchange('PRI')), keeps: http(exchange('OPTIONS')) },
   'not-json': { breaks: steps(hello(), client('{"jsonrpc":"2.0"')), keeps: fine },
   'not-object': { breaks: steps(hello(), client('42')), keeps: fine },
   'jsonrpc-version': {
