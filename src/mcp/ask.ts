@@ -24,34 +24,52 @@ export function createReader(file: string, fence: FenceOptions): Reader {
     () => new Worker(new URL('./ask-reader.js', import.meta.url), optionsFor(file)),
     MOST_MS,
   );
+  let isKeptUp = !fence.keepsIndex;
+
+  /** Once somebody searches or counts, what makes that sooner is made, piece by piece. */
+  async function keepUp(): Promise<void> {
+    if (isKeptUp) return;
+    isKeptUp = true;
+    let isDone = false;
+    while (!isDone) ({ isDone } = (await ask('upkeep', {})) as { isDone: boolean });
+  }
+
+  function ask(work: AskName, args: ToolArguments, signal?: AbortSignal): Promise<object> {
+    return new Promise((resolve, reject) => {
+      const params = { asked: JSON.stringify({ fence, args } satisfies AskedText) };
+      // What is aborted later, when the answer has gone out, must not end the thread: it has the next question.
+      const end = () => signal?.removeEventListener('abort', stop);
+      const sink = {
+        head() {},
+        piece(bytes: Uint8Array) {
+          end();
+          resolve(JSON.parse(Buffer.from(bytes).toString()));
+        },
+        fail(failure: RequestFailure) {
+          end();
+          reject(errorOf(failure));
+        },
+      };
+      const leave = readers.take({
+        ...{ question: { work, params, form: 'json' }, sink },
+        left: new Int32Array(new SharedArrayBuffer(4)),
+      });
+      function stop(): void {
+        leave();
+        reject(new TapedeckError('stopped', 'The client took its question back.'));
+      }
+      if (signal?.aborted) stop();
+      else signal?.addEventListener('abort', stop, { once: true });
+    });
+  }
+
   return {
-    ask: (work, args, signal) =>
-      new Promise((resolve, reject) => {
-        const params = { asked: JSON.stringify({ fence, args } satisfies AskedText) };
-        // What is aborted later, when the answer has gone out, must not end the thread: it has the next question.
-        const end = () => signal?.removeEventListener('abort', stop);
-        const sink = {
-          head() {},
-          piece(bytes: Uint8Array) {
-            end();
-            resolve(JSON.parse(Buffer.from(bytes).toString()));
-          },
-          fail(failure: RequestFailure) {
-            end();
-            reject(errorOf(failure));
-          },
-        };
-        const leave = readers.take({
-          ...{ question: { work, params, form: 'json' }, sink },
-          left: new Int32Array(new SharedArrayBuffer(4)),
-        });
-        function stop(): void {
-          leave();
-          reject(new TapedeckError('stopped', 'The client took its question back.'));
-        }
-        if (signal?.aborted) stop();
-        else signal?.addEventListener('abort', stop, { once: true });
-      }),
+    ask(work, args, signal) {
+      const answer = ask(work, args, signal);
+      // It goes on without, slower, and is begun again with the next server.
+      if (work === 'search' || args.all === true) answer.finally(() => keepUp()).catch(() => {});
+      return answer;
+    },
     close: () => readers.close(),
   };
 }

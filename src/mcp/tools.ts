@@ -165,7 +165,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
   },
 };
 
-export type ToolName = Exclude<AskName, 'names' | 'resources' | 'versions'>;
+export type ToolName = Exclude<AskName, 'names' | 'resources' | 'upkeep' | 'versions'>;
 
 /** The filter language, which needs no store. */
 export const FILTER_HELP = {

@@ -27,7 +27,7 @@ test('an answer about anything has at most 20 kB', async () => {
     {
       at: 6,
       channel: 'stdin',
-      text: `[${Array.from({ length: 400 }, (_, i) => `{"jsonrpc":"2.0","id":${i},"method":"ping"}`).join(',')}]`,
+      text: `[${Array.from({ length: scale(400) }, (_, i) => `{"jsonrpc":"2.0","id":${i},"method":"ping"}`).join(',')}]`,
     },
     {
       at: 7,

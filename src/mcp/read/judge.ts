@@ -36,7 +36,10 @@ export async function countCalls(asked: ToolQuestion): Promise<ToolAnswer> {
   const filter = readToolFilter(args.filter);
   if (args.all === true && args.session !== undefined)
     throw new TapedeckError('usage', 'Expected a session or `all`, got both. Leave one out.');
-  const figures = args.all === true ? await figuresOfAll(asked, filter) : await figuresOfOne(asked, filter);
+  const isOfAll = args.all === true;
+  const { figures, rest: uncounted } = isOfAll
+    ? await figuresOfAll(asked, filter)
+    : { figures: await figuresOfOne(asked, filter), rest: 0 };
   const together = putTogether(figures, by);
   const groups = together.groups.map((group) => {
     const { histogram: _, ...figures } = { histogram: [], ...groupJson(group) };
@@ -48,8 +51,16 @@ export async function countCalls(asked: ToolQuestion): Promise<ToolAnswer> {
   const isWhole = !scope.cutsSessions && (filter === undefined || isAboutSessions(filter));
   return {
     recorded: { ...(isWhole ? { total: shown } : { sessions: together.sessions }), groups: page },
-    ...(next === undefined ? {} : { cursor: next, leftOut: [restText(rest, 'groups')] }),
+    ...(next === undefined ? {} : { cursor: next }),
+    leftOut: [
+      ...(next === undefined ? [] : [restText(rest, 'groups')]),
+      ...(uncounted === 0 ? [] : [uncountedText(uncounted)]),
+    ],
   };
+}
+
+function uncountedText(count: number): string {
+  return `The ${count} oldest sessions, for want of time. What was counted is kept: ask again for more of them, or less with a filter such as since=7d.`;
 }
 
 async function figuresOfOne(asked: ToolQuestion, filter: Filter | undefined): Promise<SomeFigures[]> {
@@ -63,24 +74,41 @@ async function figuresOfOne(asked: ToolQuestion, filter: Filter | undefined): Pr
   return [...chosenFigures(store, () => null, choice)];
 }
 
-/** What is kept beside the store is of whole sessions, and of those alone. */
-async function figuresOfAll(asked: ToolQuestion, filter: Filter | undefined): Promise<SomeFigures[]> {
+/** So long sessions are counted, in milliseconds: the newest first. */
+const COUNT_MS = 700;
+
+/** What is kept beside the store is of whole sessions, and of those alone. `rest`: so many sessions are not counted. */
+async function figuresOfAll(
+  asked: ToolQuestion,
+  filter: Filter | undefined,
+): Promise<{ figures: SomeFigures[]; rest: number }> {
   const { store, scope, args, keepsIndex } = asked;
   const { by = 'tool' } = args;
+  const until = performance.now() + COUNT_MS;
   const within = frameFilter(scope, filter);
-  if (within === undefined || isAboutSessions(within)) {
-    const seen = new Set(scope.sessions().map(({ id }) => id));
-    const choice = { only: null, filter: within ?? ANY_SESSION, by, version: VERSION };
-    const all = chosenFigures(store, () => sideFor(store, keepsIndex), choice);
-    return [...all].filter(({ session }) => session !== null && seen.has(session.id));
-  }
+  const sessions = scope.sessions();
   const figures: SomeFigures[] = [];
-  for (const session of scope.sessions()) {
+  let looked = 0;
+  if (within === undefined || isAboutSessions(within)) {
+    const seen = new Set(sessions.map(({ id }) => id));
+    const choice = { only: null, filter: within ?? ANY_SESSION, by, version: VERSION };
+    for (const one of chosenFigures(store, () => sideFor(store, keepsIndex), choice)) {
+      if (one.session === null || !seen.has(one.session.id)) continue;
+      figures.push(one);
+      if (performance.now() < until) continue;
+      looked = sessions.findIndex(({ id }) => id === one.session?.id) + 1;
+      return { figures, rest: sessions.length - looked };
+    }
+    return { figures, rest: 0 };
+  }
+  for (const session of sessions) {
+    if (performance.now() > until) break;
     const opened = await scope.open(session);
     const choice = { only: opened.session, filter: within, by, version: VERSION };
     figures.push(...chosenFigures(opened.store, () => null, choice));
+    looked += 1;
   }
-  return figures;
+  return { figures, rest: sessions.length - looked };
 }
 
 /** With a filter, however little it asks, figures come session by session. */

@@ -16,10 +16,11 @@ import { prepareAmong, readToolFilter, type SeenScope } from './scope.ts';
 
 const HITS = 10;
 
-/** So long the index may be brought up to date, and so long all of one search may take, in milliseconds. */
-const INDEX_MS = 250;
-
+/** So long one search may take, in milliseconds. */
 const SEARCH_MS = 700;
+
+/** An index that lacks more frames than this is left to the background (upkeep.ts). */
+const MOST_LAG = 5000;
 
 /** Characters before and behind what was found. */
 const AROUND = 100;
@@ -74,12 +75,12 @@ function wholeFilter(texts: readonly string[], filter: Filter | undefined): Filt
   return { type: 'and', parts: [...texts.filter((text) => text !== '').map(textTerm), filter ?? EVERYTHING] };
 }
 
-/** Null where it is not up to date soon: then frames are read, and the next search goes on with the index. */
+/** Null where it is not up to date soon: then frames are read. */
 function currentIndex(side: SideFile, store: Store): SearchIndex | null {
-  const until = performance.now() + INDEX_MS;
   try {
     const index = createSearchIndex(side, store);
-    for (const { done, total } of index.catchUp()) if (done < total && performance.now() > until) return null;
+    if (index.lag() > MOST_LAG) return null;
+    for (const _ of index.catchUp());
     return index;
   } catch (error) {
     if (error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE')) return null;

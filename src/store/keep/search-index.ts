@@ -10,6 +10,8 @@ import type { SideFile } from './side-file.ts';
 const SLICE_MS = 500;
 
 export type SearchIndex = {
+  /** So many frames of the store are not in it yet. */
+  lag(): number;
   /** Brings the index up to what the store holds now; after each slice it tells how many frames are done, and of how many. */
   catchUp(): Generator<{ done: number; total: number }>;
   /**
@@ -42,10 +44,14 @@ export function createSearchIndex(side: SideFile, store: Store): SearchIndex {
       .filter(({ frames, covered }) => frames > covered);
   }
 
+  const lagOf = (extents: readonly Extent[]) =>
+    extents.reduce((sum, { frames, covered }) => sum + frames - covered, 0);
+
   return {
+    lag: () => lagOf(behind()),
     *catchUp() {
       let rest = behind();
-      const total = rest.reduce((sum, { frames, covered }) => sum + frames - covered, 0);
+      const total = lagOf(rest);
       let done = 0;
       const slice = prepareSlice(side, store, (count) => {
         done += count;
