@@ -60,7 +60,7 @@ export const ciCommand: Command<Options> = {
   builder: (args) =>
     args
       .usage(
-        '$0 ci [paths..] [options]\n$0 ci [paths..] [options] -- <server command> [args…]\n\nHolds each text recording to the rules of the protocol and to assertions. With a server, asks it what was\nrecorded, and compares. With --base, compares each recording with what it was there.',
+        '$0 ci [paths..] [options]\n$0 ci [paths..] [options] -- <server command> [args…]\n\nHolds each text recording to the rules of the protocol and to assertions. With a server, asks it what was recorded, and compares. With --base, compares each recording with what it was there.',
       )
       .positional('paths', {
         type: 'string',

@@ -21,7 +21,7 @@ export const configCommand: Command<Options> = {
   builder: (args) =>
     args
       .usage(
-        `$0 config\n\nConfiguration is read from your own file and from the nearest ${PROJECT_FILE} of the\nworking directory and the folders above it, up to the repository’s or your home. The command line counts before the\nenvironment, that before the project’s file, that before your own; lists add up.`,
+        `$0 config\n\nConfiguration is read from your own file and from the nearest ${PROJECT_FILE} of the working directory and the folders above it, up to the repository’s or your home. The command line counts before the environment, that before the project’s file, that before your own; lists add up.`,
       )
       .options({ json: JSON_OPTION })
       .example('$0 config', 'From the folder in question')

@@ -37,7 +37,7 @@ export const demoCommand: Command<Options> = {
   builder: (args) =>
     args
       .usage(
-        '$0 demo\n\nStarts a small client and a small server of its own, with tapedeck between them, and\nshows what it runs. One fault is planted in the server. Needs no network and no key.\nRecords into a new folder for temporary files, and nowhere else.',
+        '$0 demo\n\nStarts a small client and a small server of its own, with tapedeck between them, and shows what it runs. One fault is planted in the server. needs no network and no key. Records into a new folder for temporary files, and nowhere else.',
       )
       .options({
         'no-open': { type: 'boolean', default: false, describe: 'Open no browser at the end' },

@@ -28,7 +28,7 @@ export const wrapCommand: Command<Options> = {
   builder: (args) =>
     args
       .usage(
-        '$0 wrap <client|file|all> [server…]\n$0 wrap --list\n\nEdits the client’s config so that it starts its servers through `tapedeck record`.\nNothing else in the file changes, and a copy is kept: `tapedeck unwrap` puts it back,\nbyte for byte.',
+        '$0 wrap <client|file|all> [server…]\n$0 wrap --list\n\nEdits the client’s config so that it starts its servers through `tapedeck record`. Nothing else in the file changes, and a copy is kept: `tapedeck unwrap` puts it back, byte for byte.',
       )
       .positional('target', TARGET)
       .positional('servers', SERVERS)
@@ -55,7 +55,7 @@ export const wrapCommand: Command<Options> = {
       .example('$0 wrap claude-code github', 'Only this one')
       .example('$0 wrap ./mcp.json --dry-run', 'Show what would change in this file')
       .epilog(
-        'URL servers get a local address in place of their own. It can be reached only\nwhile this runs: $0 record --wrapped',
+        'URL servers get a local address in place of their own. It can be reached only while this runs: $0 record --wrapped',
       ),
   async run({ target, servers, list, json, db, 'dry-run': isDryRun }, io) {
     if (list || target === undefined) {
