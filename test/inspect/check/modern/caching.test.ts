@@ -1,38 +1,21 @@
 /** What results say of how long they may be kept, and clients that ask again all the same. */
-import { afterAll, expect, test } from 'vitest';
-import type { RuleId } from '../../../../src/inspect/check/rules.ts';
+import { expect, test } from 'vitest';
 import { asked, got, headersFor, list } from '../cases-modern.ts';
 import {
   ask,
   cacheable,
   client,
-  createSchemas,
   fail,
-  findingsOf,
   give,
   HTTP,
   hello,
   modern,
   note,
   post,
-  type Script,
   type Step,
   server,
 } from '../session.ts';
-
-const schemas = createSchemas();
-afterAll(() => schemas.close());
-
-/** What is seen against the rules whose ids begin so. */
-function seenBy(prefix: string, steps: Step[], facts: Script['facts'] = {}): string[] {
-  const found = findingsOf({ steps, facts }, schemas).filter(({ rule }) => rule.startsWith(prefix));
-  return found.map(({ seen }) => seen);
-}
-
-const rulesOf = (prefix: string, steps: Step[], facts: Script['facts'] = {}): RuleId[] =>
-  findingsOf({ steps, facts }, schemas)
-    .map(({ rule }) => rule)
-    .filter((rule) => rule.startsWith(prefix));
+import { found, rulesOf, seenBy } from './found.ts';
 
 const LATER = 1000;
 const tools = (id: unknown, result: object = {}, afterMs = LATER) => list(id, result, {}, afterMs);
@@ -47,8 +30,7 @@ test.each([
   ['resources/templates/list', { resourceTemplates: [] }],
   ['resources/read', { contents: [] }],
 ])('%s is answered with both hints', (method, result) => {
-  const answered = (more: object) =>
-    findingsOf({ steps: got(1, method, { uri: 'a:b' }, { ...result, ...more }) }, schemas);
+  const answered = (more: object) => found(got(1, method, { uri: 'a:b' }, { ...result, ...more }));
   expect(answered(cacheable())).toEqual([]);
   expect(answered({ resultType: 'complete', ttlMs: 5 })).toMatchObject([
     { rule: 'cache-hint', side: 'server', expected: `\`cacheScope\` in the answer to ${method}` },
@@ -86,8 +68,8 @@ test('a list is of one scope over all its pages, and another list of another', (
 });
 
 test('a client that asks again for what is fresh is told of once, with what it cost', () => {
-  const found = findingsOf({ steps: [...tools(1), ...tools(2), ...tools(3)] }, schemas);
-  expect(found).toMatchObject([
+  const findings = found([...tools(1), ...tools(2), ...tools(3)]);
+  expect(findings).toMatchObject([
     {
       rule: 'fetched-again',
       side: 'client',

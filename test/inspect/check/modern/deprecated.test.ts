@@ -1,31 +1,20 @@
 /** Features that a later revision may be without. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { asked, got, headersFor } from '../cases-modern.ts';
 import {
   ask,
   cacheable,
   client,
-  createSchemas,
-  findingsOf,
   give,
   HTTP,
   hello,
   modern,
   note,
   post,
-  type Script,
   type Step,
   server,
 } from '../session.ts';
-
-const schemas = createSchemas();
-afterAll(() => schemas.close());
-
-/** What is seen against the rules whose ids begin so. */
-function seenBy(prefix: string, steps: Step[], facts: Script['facts'] = {}): string[] {
-  const found = findingsOf({ steps, facts }, schemas).filter(({ rule }) => rule.startsWith(prefix));
-  return found.map(({ seen }) => seen);
-}
+import { found, seenBy } from './found.ts';
 
 const wants = (method: string, params: object = {}) =>
   got(
@@ -111,8 +100,8 @@ test('a client that registers itself is told of it when it speaks', () => {
     post(exchange, asked(1, 'tools/list'), [give(1, cacheable({ tools: [] }))], {
       request: headersFor('tools/list'),
     });
-  const found = findingsOf({ steps: [registers, ...says(2)], facts: HTTP }, schemas);
-  expect(found.filter(({ rule }) => rule === 'deprecated')).toMatchObject([
+  const findings = found([registers, ...says(2)], HTTP);
+  expect(findings.filter(({ rule }) => rule === 'deprecated')).toMatchObject([
     {
       side: 'client',
       place: { seq: 1 },

@@ -1,32 +1,8 @@
 /** Headers that repeat the body of a POST, and the `x-mcp-header` of tools. */
-import { afterAll, expect, test } from 'vitest';
-import type { RuleId } from '../../../../src/inspect/check/rules.ts';
+import { expect, test } from 'vitest';
 import { asked, got, headersFor, list, listed, queried, region, tool } from '../cases-modern.ts';
-import {
-  cacheable,
-  createSchemas,
-  findingsOf,
-  give,
-  HTTP,
-  note,
-  post,
-  type Script,
-  type Step,
-} from '../session.ts';
-
-const schemas = createSchemas();
-afterAll(() => schemas.close());
-
-/** What is seen against the rules whose ids begin so. */
-function seenBy(prefix: string, steps: Step[], facts: Script['facts'] = {}): string[] {
-  const found = findingsOf({ steps, facts }, schemas).filter(({ rule }) => rule.startsWith(prefix));
-  return found.map(({ seen }) => seen);
-}
-
-const rulesOf = (prefix: string, steps: Step[], facts: Script['facts'] = {}): RuleId[] =>
-  findingsOf({ steps, facts }, schemas)
-    .map(({ rule }) => rule)
-    .filter((rule) => rule.startsWith(prefix));
+import { cacheable, give, HTTP, note, post, type Step } from '../session.ts';
+import { found, rulesOf, seenBy } from './found.ts';
 
 const annotated = (name: unknown, type: unknown = 'string') => ({ type, 'x-mcp-header': name });
 const inner = (keyword: string, schema: unknown) => tool({ type: 'array', [keyword]: schema });
@@ -77,7 +53,7 @@ test('over stdio there are no headers to miss', () => {
     { name: 'query', arguments: { a: 'x' } },
     { resultType: 'complete', content: [] },
   );
-  expect(findingsOf({ steps: [...list(1, { tools: [region] }), ...called] }, schemas)).toEqual([]);
+  expect(found([...list(1, { tools: [region] }), ...called])).toEqual([]);
 });
 
 const base64 = (text: string) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
@@ -120,8 +96,8 @@ test.each<[value: unknown, header: string | undefined, expected: string, type?: 
 ])('the argument %j may not be sent as %j', (value, header, expected, type = 'string') => {
   const headers: Record<string, string> = header === undefined ? {} : { 'mcp-param-region': header };
   const steps = [...listed(tool(annotated('Region', type))), ...queried({ a: value }, headers)];
-  const found = findingsOf({ steps, facts: HTTP }, schemas).filter(({ rule }) => rule !== 'tool-arguments');
-  expect(found).toMatchObject([
+  const findings = found(steps, HTTP);
+  expect(findings).toMatchObject([
     { rule: 'param-header', side: 'client', http: 2, expected },
     { rule: 'header-unchecked', side: 'server', seen: 'status 200 and a result' },
   ]);

@@ -1,16 +1,8 @@
 /** Tools that are listed in another order. */
-import { afterAll, expect, test } from 'vitest';
-import type { RuleId } from '../../../../src/inspect/check/rules.ts';
+import { expect, test } from 'vitest';
 import { list, tool } from '../cases-modern.ts';
-import { createSchemas, findingsOf, note, type Script, type Step, server } from '../session.ts';
-
-const schemas = createSchemas();
-afterAll(() => schemas.close());
-
-const rulesOf = (prefix: string, steps: Step[], facts: Script['facts'] = {}): RuleId[] =>
-  findingsOf({ steps, facts }, schemas)
-    .map(({ rule }) => rule)
-    .filter((rule) => rule.startsWith(prefix));
+import { note, type Step, server } from '../session.ts';
+import { found, rulesOf } from './found.ts';
 
 const changed = (what: string, params?: object) => server(note(`notifications/${what}`, params));
 
@@ -18,8 +10,8 @@ const [a, b, c] = ['a', 'b', 'c'].map((name) => tool({}, name)) as [object, obje
 const ordered = (...lists: object[][]) => lists.flatMap((tools, i) => list(i + 1, { tools, ttlMs: 0 }));
 
 test('the same tools in another order are told of, where they first differ', () => {
-  const found = findingsOf({ steps: ordered([a, b, c], [a, c, b], [a, c, b]) }, schemas);
-  expect(found).toMatchObject([
+  const findings = found(ordered([a, b, c], [a, c, b], [a, c, b]));
+  expect(findings).toMatchObject([
     { rule: 'tool-order', place: { seq: 4 }, expected: '"b" as tool 2, in the order of #2', seen: '"c"' },
   ]);
 });
