@@ -132,8 +132,7 @@ export function inspectMirroredHeaders(
     const fault = isText ? headerFault(value) : null;
     if ((text === said && fault === null) || isRedacted(value ?? '', said)) return true;
     const expected = `\`${name}: ${name === 'mcp-name' ? headerText(said) : said}\``;
-    // The server has said so itself.
-    if (http.status !== 400) tell(rule, http, seen, expected, withFault(value, fault));
+    tell(rule, http, seen, expected, withFault(value, fault));
     return false;
   }
 
