@@ -79,6 +79,9 @@ const FILTER_OF: ReadonlyMap<string, string> = new Map(
 
 type Subscription = { filter: JsonObject; isAcknowledged: boolean };
 
+/** They belong to an `events/stream` (SEP-3415), which has no rules here yet. */
+const OF_EVENTS = /^notifications\/events\/(?!list_changed$)/;
+
 export function inspectSubscriptions(report: Report): Inspector {
   const byPlace = new BoundedMap<string, Subscription>(MAX_REMEMBERED);
   let wantsLogs = false;
@@ -102,7 +105,7 @@ export function inspectSubscriptions(report: Report): Inspector {
     if (method === 'notifications/message' && !wantsLogs && seen.revision !== null)
       report('log-unasked', 'server', seen, 'a request with a `logLevel` before it', 'none');
     const id = isObject(meta) ? meta[SUBSCRIPTION_ID] : undefined;
-    if (id === undefined) return;
+    if (id === undefined || OF_EVENTS.test(method)) return;
     const { relation, to } = seen.correlation;
     const own = relation === 'subscription' && to !== null ? byPlace.get(`${to.seq}.${to.n}`) : undefined;
     if (own === undefined) {
