@@ -29,6 +29,7 @@ const UNIT = [
   'test/store/read/*.test.ts',
   'test/store/record/{batch,decode,http-bodies,http-frames,http-items,http-stream,ingest,soak}.test.ts',
   'test/store/write/{peers,removal,run,take-in}.test.ts',
+  'test/survey/*.test.ts',
   'test/web/slow-works.test.ts',
   'test/web/page/*.test.ts',
 ];
