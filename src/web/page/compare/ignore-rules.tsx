@@ -1,6 +1,7 @@
 /** What does not count in a comparison: the options of `diff`, as chips. */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import parts from '../look/parts.module.css';
 import { Button, Icon } from '../look/parts.tsx';
 import { address, setQuery } from '../shell/router.ts';
 import css from './compare.module.css';
@@ -70,6 +71,7 @@ export function IgnoreForm(): VNode {
       <label class={css.add}>
         Ignore
         <input
+          class={`${parts.input} ${css.path}`}
           type="text"
           aria-label="A JSON path that does not count"
           placeholder={EXAMPLES[kind]}
@@ -80,6 +82,7 @@ export function IgnoreForm(): VNode {
         />
       </label>
       <select
+        class={parts.input}
         aria-label="Where it does not count"
         value={kind}
         onChange={(event) => setKind(event.currentTarget.value as Kind)}

@@ -1,6 +1,7 @@
 /** The box for the filter language, on every screen that has rows. The server alone knows the language. */
 import type { VNode } from 'preact';
 import { useId, useRef } from 'preact/hooks';
+import parts from '../look/parts.module.css';
 import { Icon } from '../look/parts.tsx';
 import type { ApiFailure } from '../shell/source.ts';
 import { type CompletionList, remember, useCompletions } from './completions.ts';
@@ -42,10 +43,11 @@ export function FilterBox({ label, value, session, onFilter, failure }: FilterBo
   const isOpen = offer.words.length > 0;
   return (
     <div class={css.box}>
-      <div class={css.field}>
+      <div class={parts.field}>
         <Icon name="search" />
         <input
           ref={box}
+          class={css.mono}
           data-filter
           type="text"
           role="combobox"

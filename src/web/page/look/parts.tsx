@@ -121,6 +121,15 @@ export function Status({ tone, icon, children }: StatusProps): VNode {
   );
 }
 
+/** Which side something came from, as an arrow. */
+export function Sender({ isByClient, title }: { isByClient: boolean; title: string }): VNode {
+  return (
+    <span class={isByClient ? css.byClient : css.byServer} title={title}>
+      <Icon name={isByClient ? 'arrow-right' : 'arrow-left'} />
+    </span>
+  );
+}
+
 /** A page or pane that has only something to say: what happened, and what to do. */
 export function NoticeBox({
   title,

@@ -184,6 +184,7 @@ function Clocks({ run: { clocks, lanes } }: { run: RunDetail }): VNode | null {
               />
             </span>
             <input
+              class={parts.input}
               type="number"
               step="10"
               value={(offsets.get(i + 1) ?? 0) / 1000}

@@ -7,7 +7,7 @@ import { FilterBox } from '../list/filter-box.tsx';
 import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, showCount, showMoment } from '../look/format.ts';
 import parts from '../look/parts.module.css';
-import { Button, Icon, NoticeBox, Status, Unseen } from '../look/parts.tsx';
+import { Button, Icon, NoticeBox, Sender, Status, Unseen } from '../look/parts.tsx';
 import { Recorded } from '../look/text.tsx';
 import { useLines } from '../shell/lines.ts';
 import { address, go, setQuery } from '../shell/router.ts';
@@ -108,7 +108,7 @@ function TextBox({ value }: { value: string }): VNode {
   const [text, setText] = useDraft(value);
   return (
     <form
-      class={css.text}
+      class={`${parts.field} ${css.text}`}
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
@@ -237,12 +237,7 @@ function rowOf(row: Row | undefined): ListRow {
       <span class={css.muted}>{seq}</span>,
       <span class={css.muted}>{showMoment(at)}</span>,
       <span class={css.line}>
-        <span
-          class={isByClient ? css.byClient : css.byServer}
-          title={isByClient ? 'from the client' : 'from the server'}
-        >
-          <Icon name={isByClient ? 'arrow-right' : 'arrow-left'} />
-        </span>
+        <Sender isByClient={isByClient} title={isByClient ? 'from the client' : 'from the server'} />
         <span class={css.label}>
           <Recorded text={line} />
         </span>

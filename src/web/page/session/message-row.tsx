@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { FateView, FindingView } from '../../api.ts';
 import type { ListColumn, ListRow } from '../list/row-list.tsx';
 import { showLasting, showOffset, showSize } from '../look/format.ts';
-import { Icon, Status, Unseen } from '../look/parts.tsx';
+import { Icon, Sender, Status, Unseen } from '../look/parts.tsx';
 import { plainText, Recorded } from '../look/text.tsx';
 import { isError, OUTCOMES, outcomeOf } from './outcome.ts';
 import { MARKS, type SessionOutline } from './outline.ts';
@@ -130,12 +130,7 @@ function Title({ outline, i, isOpen, findings }: TitleProps): VNode {
           <Icon name={isOpen ? 'chevron-down' : 'chevron-right'} />
         </span>
       )}
-      <span
-        class={isByClient ? css.byClient : css.byServer}
-        title={isByClient ? 'from the client' : 'from the server'}
-      >
-        <Icon name={isByClient ? 'arrow-right' : 'arrow-left'} />
-      </span>
+      <Sender isByClient={isByClient} title={isByClient ? 'from the client' : 'from the server'} />
       {kind === '' && <span class={css.tag}>{outline.text('channel', i)}</span>}
       {(kind === 'result' || kind === 'error') && <span class={css.tag}>{kind}</span>}
       {method !== '' && (

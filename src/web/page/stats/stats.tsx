@@ -6,7 +6,7 @@ import { FilterBox } from '../list/filter-box.tsx';
 import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, showCount, showLasting, showMoment, showSize } from '../look/format.ts';
 import parts from '../look/parts.module.css';
-import { Icon, LinkButton, NoticeBox, Status, Unseen } from '../look/parts.tsx';
+import { LinkButton, NoticeBox, Sender, Status, Unseen } from '../look/parts.tsx';
 import { Recorded } from '../look/text.tsx';
 import { useLines } from '../shell/lines.ts';
 import { address, go, setQuery } from '../shell/router.ts';
@@ -293,10 +293,8 @@ function Name({ group: { askedBy, method, target, session, name } }: { group: St
     );
   return (
     <span class={css.name}>
-      <span class={askedBy === 'client' ? css.byClient : css.byServer} title={`by the ${askedBy}`}>
-        <Icon name={askedBy === 'client' ? 'arrow-right' : 'arrow-left'} />
-        <Unseen>by the {askedBy}</Unseen>
-      </span>
+      <Sender isByClient={askedBy === 'client'} title={`by the ${askedBy}`} />
+      <Unseen>by the {askedBy}</Unseen>
       <Recorded text={method ?? ''} />
       {target != null && (
         <span class={css.target}>
