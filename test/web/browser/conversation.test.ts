@@ -52,6 +52,28 @@ inBrowser('the viewer', () => {
     await page.getByRole('link', { name: 'answered by #10' }).waitFor();
   });
 
+  inFull('on a phone the row of a progress says how far it is', async () => {
+    const page = await openPage(await startUi(await storeOf('everything-stdio')), '/s/latest?open=15', {
+      width: 390,
+    });
+    const text = rowWith(page, 'progress', '1/2').getByText('1/2');
+    await text.waitFor();
+    const isWhole = () =>
+      text.evaluate((element) => element.clientWidth > 0 && element.scrollWidth <= element.clientWidth);
+    await expect.poll(isWhole).toBe(true);
+  });
+
+  inFull('a text of a megabyte is cut where a row names it, and whole in its frame', async () => {
+    const name = 'long '.repeat(200_000);
+    const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } });
+    const ui = await startUi(await storeOfLines([{ ms: 1, channel: 'stdin', text: call }]));
+    const page = await openPage(ui, '/s/latest');
+    await rowWith(page, 'tools/call', '1,000,000 characters in all').click();
+    const copied = page.getByRole('treegrid', { name: 'Values' }).getByText('1.00 MB');
+    await copied.first().waitFor();
+    expect((await page.locator('body').textContent())?.length).toBeLessThan(20_000);
+  });
+
   inFull('a call without an answer says in its frame and its row who lost it', async () => {
     const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}';
     const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}';

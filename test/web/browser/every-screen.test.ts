@@ -46,9 +46,12 @@ inBrowser('every screen', () => {
   }
 
   inFull('a store without a session is usable too', async () => {
-    const page = await openPage(await startUi(tempStore()), '/', { scheme: 'dark', width: 360 });
-    await page.getByRole('heading', { name: 'Nothing is recorded yet' }).waitFor();
-    expect(await violationsOn(page)).toEqual([]);
+    const ui = await startUi(tempStore());
+    for (const look of LOOKS) {
+      const page = await openPage(ui, '/', look);
+      await page.getByRole('heading', { name: 'Nothing is recorded yet' }).waitFor();
+      expect(await violationsOn(page), look.scheme).toEqual([]);
+    }
   });
 
   inFull(

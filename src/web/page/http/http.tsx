@@ -6,7 +6,7 @@ import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, microsOf, showLasting, showSize } from '../look/format.ts';
 import parts from '../look/parts.module.css';
 import { LinkButton, NoticeBox, Status } from '../look/parts.tsx';
-import { Recorded } from '../look/text.tsx';
+import { Brief } from '../look/text.tsx';
 import { useKeys } from '../shell/keys.ts';
 import { go, withQuery } from '../shell/router.ts';
 import { type ApiFailure, failureOf, source } from '../shell/source.ts';
@@ -138,8 +138,8 @@ function rowOf(one: HttpView | undefined, view: Span): ListRow {
   return {
     cells: [
       <span class={css.muted}>{http}</span>,
-      <Recorded text={method} />,
-      <Recorded text={path} />,
+      <Brief text={method} />,
+      <Brief text={path} />,
       <HttpStatus status={status} error={error} />,
       one.endedAt === null ? 'open' : showLasting(end - microsOf(one.at)),
       <span class={css.muted}>{showSize(requestBytes + responseBytes)}</span>,

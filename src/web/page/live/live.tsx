@@ -5,7 +5,7 @@ import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, showMoment } from '../look/format.ts';
 import parts from '../look/parts.module.css';
 import { Button, NoticeBox, Status, Unseen } from '../look/parts.tsx';
-import { Recorded } from '../look/text.tsx';
+import { Brief } from '../look/text.tsx';
 import { LiveBar, useFollowing } from '../session/live-bar.tsx';
 import { COLUMNS, messageRow } from '../session/message-row.tsx';
 import { useKeys } from '../shell/keys.ts';
@@ -30,6 +30,7 @@ export function LiveScreen(): VNode {
   const drawn = useMemo(() => ({}), [version]);
   useKeys({ f: following.turn, Escape: () => go('/') });
   const open = sessions.filter(({ summary }) => summary.state === 'open');
+  const isIdle = isReady && open.length === 0 && rows.length === 0 && !isPaused;
   if (failure !== null && !isReady) return <TroubleBox failure={failure} />;
   const show = (index: number) => {
     const row = rows[index];
@@ -39,9 +40,16 @@ export function LiveScreen(): VNode {
     <div class={parts.screen}>
       <h1 class={parts.hidden}>Live</h1>
       <Unseen live="count">{counted(rows.length, 'message')}</Unseen>
-      <LiveBar sessions={open} following={following} isPaused={isPaused} onPause={() => setPaused(!isPaused)}>
-        <span class={css.count}>{counted(open.length, 'session')} being recorded</span>
-      </LiveBar>
+      {!isIdle && (
+        <LiveBar
+          sessions={open}
+          following={following}
+          isPaused={isPaused}
+          onPause={() => setPaused(!isPaused)}
+        >
+          <span class={css.count}>{counted(open.length, 'session')} being recorded</span>
+        </LiveBar>
+      )}
       {isReady && rows.length === 0 ? (
         <NoticeBox title="Nothing is being recorded" icon="radio">
           <p>What passes in any session stands here as soon as it is stored.</p>
@@ -87,10 +95,10 @@ function liveRow(row: FeedRow | undefined): ListRow {
       {showMoment(new Date(momentOf(row) / 1000).toISOString())}
     </span>,
     isLive ? (
-      <Recorded key="name" text={name} />
+      <Brief key="name" text={name} />
     ) : (
       <Status key="name" tone="quiet">
-        <Recorded text={name} />
+        <Brief text={name} />
       </Status>
     ),
   ];

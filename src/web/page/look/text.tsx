@@ -1,5 +1,6 @@
 /** What was recorded is shown as text and nothing else; what would not be seen, or would reorder its surroundings, as a mark. */
 import type { ComponentChildren, VNode } from 'preact';
+import { counted } from './format.ts';
 import css from './parts.module.css';
 
 /** Controls, format characters, directions of writing, byte order marks, lone surrogates. */
@@ -36,6 +37,22 @@ export function Recorded({ text, keep = '' }: { text: string; keep?: string }): 
   }
   if (last < text.length) parts.push(text.slice(last));
   return <>{parts}</>;
+}
+
+/** More characters of a name or a line nobody reads, and a browser lays a line of a megabyte out for seconds. */
+const BRIEF = 2000;
+
+/** The beginning of a text of any length, where its frame has the rest. */
+export function Brief({ text, most = BRIEF }: { text: string; most?: number }): VNode {
+  if (text.length <= most) return <Recorded text={text} />;
+  // A pair of surrogates is one character.
+  const end = /[\ud800-\udbff]/.test(text[most - 1] ?? '') ? most - 1 : most;
+  return (
+    <>
+      <Recorded text={text.slice(0, end)} />
+      <span class={css.quiet}>… {counted(text.length, 'character')} in all</span>
+    </>
+  );
 }
 
 /** A sentence of ours about what was recorded, with code between backticks. */

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { RunLane } from '../../api.ts';
 import { counted } from '../look/format.ts';
-import { plainText, Recorded } from '../look/text.tsx';
+import { Brief, plainText } from '../look/text.tsx';
 import { theme } from '../shell/theme.ts';
 import { AXIS_HEIGHT, callAt, drawLanes, isFailed, LANE_HEIGHT, type LanesPicture } from './lanes.ts';
 import css from './run.module.css';
@@ -50,7 +50,7 @@ export function RunLanes({ picture, lanes, onChoose }: RunLanesProps): VNode {
         {lanes.map((lane, i) => (
           <li key={lane.session}>
             <a href={`/s/${lane.session}`} title={plainText(lane.target)}>
-              <Recorded text={serverName(lane)} />
+              <Brief text={serverName(lane)} />
             </a>
             <span class={css.count}>{countOf(picture, i)}</span>
           </li>

@@ -5,7 +5,7 @@ import type { RunCall, RunDetail } from '../../api.ts';
 import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, showLasting, showOffset } from '../look/format.ts';
 import { Icon, Status, Unseen } from '../look/parts.tsx';
-import { plainText, Recorded } from '../look/text.tsx';
+import { Brief, plainText } from '../look/text.tsx';
 import { useKeys } from '../shell/keys.ts';
 import { address, go, setQuery } from '../shell/router.ts';
 import type { ApiFailure } from '../shell/source.ts';
@@ -121,16 +121,16 @@ function callRow(run: RunDetail, index: number, began: number): ListRow {
       {showOffset(call.at - began)}
     </span>,
     <span key="server" title={plainText(name)}>
-      <Recorded text={name} />
+      <Brief text={name} />
     </span>,
     <a key="call" class={css.call} href={`/s/${lane?.session}/f/${call.seq}`} tabIndex={-1}>
       {call.askedBy === 'server' && <Icon name="arrow-left" />}
       <span class={css.method}>
-        <Recorded text={call.method} />
+        <Brief text={call.method} />
       </span>
       {call.target !== null && (
         <span class={css.target}>
-          <Recorded text={call.target} />
+          <Brief text={call.target} />
         </span>
       )}
     </a>,
@@ -181,7 +181,7 @@ function ThenCell({ run, index }: { run: RunDetail; index: number }): VNode | nu
   const what = call.next.isSame ? 'the same again' : `${next?.target ?? next?.method ?? ''}${elsewhere}`;
   return (
     <span>
-      <Recorded text={what} /> <span class={css.muted}>after {showLasting(call.next.after)}</span>
+      <Brief text={what} /> <span class={css.muted}>after {showLasting(call.next.after)}</span>
     </span>
   );
 }

@@ -8,7 +8,7 @@ import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, showCount, showMoment } from '../look/format.ts';
 import parts from '../look/parts.module.css';
 import { Button, Icon, NoticeBox, Sender, Status, Unseen } from '../look/parts.tsx';
-import { Recorded } from '../look/text.tsx';
+import { Brief, Recorded } from '../look/text.tsx';
 import { useLines } from '../shell/lines.ts';
 import { address, go, setQuery } from '../shell/router.ts';
 import { TroubleBox } from '../shell/trouble.tsx';
@@ -239,7 +239,7 @@ function rowOf(row: Row | undefined): ListRow {
       <span class={css.line}>
         <Sender isByClient={isByClient} title={isByClient ? 'from the client' : 'from the server'} />
         <span class={css.label}>
-          <Recorded text={line} />
+          <Brief text={line} />
         </span>
         {isBad && (
           <Status tone="error" icon="circle-x">
@@ -260,7 +260,7 @@ function headCells({
     '',
     showMoment(startedAt),
     <span class={css.line}>
-      <Recorded text={name ?? target} />
+      <Brief text={name ?? target} />
       <span class={css.id}>{session}</span>
     </span>,
     <span class={css.id}>{counted(hits, 'frame')}</span>,

@@ -8,7 +8,7 @@ import { RowList } from '../list/row-list.tsx';
 import { counted } from '../look/format.ts';
 import parts from '../look/parts.module.css';
 import { Button, NoticeBox, Unseen } from '../look/parts.tsx';
-import { Recorded } from '../look/text.tsx';
+import { Brief } from '../look/text.tsx';
 import { SessionLinks } from '../menus/session-links.tsx';
 import { useKeys } from '../shell/keys.ts';
 import { useChanges } from '../shell/live.ts';
@@ -149,7 +149,7 @@ function Tools({ detail, listing, isComplete }: ToolsProps): VNode {
     <header class={`${parts.tools} ${css.header}`}>
       <h1>
         <a href={withQuery({ ptr: null, row: null, facts: '1' }, `/s/${detail.session.session}`)}>
-          <Recorded text={detail.session.name ?? detail.session.session} />
+          <Brief text={detail.session.name ?? detail.session.session} />
         </a>
       </h1>
       {/* Only a server understands filters. */}

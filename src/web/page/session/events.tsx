@@ -5,7 +5,7 @@ import type { HttpPage, HttpView, SessionDetail } from '../../api.ts';
 import type { ListRow } from '../list/row-list.tsx';
 import { microsOf, showLasting, showOffset } from '../look/format.ts';
 import { Icon, type IconName } from '../look/parts.tsx';
-import { Recorded } from '../look/text.tsx';
+import { Brief } from '../look/text.tsx';
 import { source } from '../shell/source.ts';
 import type { SessionOutline } from './outline.ts';
 import type { TimeScale } from './scale.ts';
@@ -158,7 +158,7 @@ function EventTitle({ event: { icon, tag, text } }: { event: SessionEvent }): VN
       <Icon name={icon} />
       <span class={css.tag}>{tag}</span>
       <span class={css.text}>
-        <Recorded text={text} />
+        <Brief text={text} />
       </span>
     </span>
   );

@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { counted, showLasting } from '../look/format.ts';
 import { Button, Status } from '../look/parts.tsx';
-import { Recorded } from '../look/text.tsx';
+import { Brief } from '../look/text.tsx';
 import { useKeys } from '../shell/keys.ts';
 import type { SessionOutline } from './outline.ts';
 import css from './session.module.css';
@@ -82,7 +82,7 @@ function InFlight({ outline, call, at, now }: InFlightProps): VNode {
   const isSlow = age > SLOW_MICROS;
   return (
     <Status tone={isSlow ? 'warn' : 'quiet'}>
-      <Recorded text={outline.text('target', call) || outline.text('method', call)} /> {showLasting(age)}
+      <Brief text={outline.text('target', call) || outline.text('method', call)} /> {showLasting(age)}
       {isSlow && ' (slow)'}
     </Status>
   );

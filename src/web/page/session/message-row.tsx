@@ -4,7 +4,7 @@ import type { FateView, FindingView } from '../../api.ts';
 import type { ListColumn, ListRow } from '../list/row-list.tsx';
 import { showLasting, showOffset, showSize } from '../look/format.ts';
 import { Icon, Sender, Status, Unseen } from '../look/parts.tsx';
-import { plainText, Recorded } from '../look/text.tsx';
+import { Brief, plainText } from '../look/text.tsx';
 import { isError, OUTCOMES, outcomeOf } from './outcome.ts';
 import { MARKS, type SessionOutline } from './outline.ts';
 import type { TimeScale } from './scale.ts';
@@ -117,6 +117,9 @@ type TitleProps = {
   findings: readonly FindingView[];
 };
 
+/** What most methods of notifications begin with: on a phone there is no room for it. */
+const NOTIFICATIONS = 'notifications/';
+
 function Title({ outline, i, isOpen, findings }: TitleProps): VNode {
   const kind = outline.text('kind', i);
   const [method, target] = [outline.text('method', i), outline.text('target', i)];
@@ -135,19 +138,20 @@ function Title({ outline, i, isOpen, findings }: TitleProps): VNode {
       {(kind === 'result' || kind === 'error') && <span class={css.tag}>{kind}</span>}
       {method !== '' && (
         <span class={`${kind === 'notification' ? '' : css.method} ${target === '' ? css.alone : ''}`}>
-          <Recorded text={method} />
+          {method.startsWith(NOTIFICATIONS) && <span class={css.prefix}>{NOTIFICATIONS}</span>}
+          <Brief text={method.startsWith(NOTIFICATIONS) ? method.slice(NOTIFICATIONS.length) : method} />
         </span>
       )}
       {target !== '' && (
         <span class={css.target}>
-          <Recorded text={target} />
+          <Brief text={target} />
         </span>
       )}
       {findings.length > 0 && <FindingMark findings={findings} />}
       {marks !== 0 && <span class={css.mark}>{marksIn(marks)}</span>}
       {text !== '' && (
         <span class={css.text}>
-          <Recorded text={text} />
+          <Brief text={text} />
         </span>
       )}
     </span>

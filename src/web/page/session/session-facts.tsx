@@ -4,7 +4,7 @@ import type { SessionDetail } from '../../api.ts';
 import { CopyButton } from '../look/copy.tsx';
 import { counted, showLasting, showMoment, showSize } from '../look/format.ts';
 import { Status } from '../look/parts.tsx';
-import { Recorded } from '../look/text.tsx';
+import { Brief } from '../look/text.tsx';
 import css from './facts.module.css';
 
 export function SessionFacts({ detail }: { detail: SessionDetail }): VNode {
@@ -16,7 +16,7 @@ export function SessionFacts({ detail }: { detail: SessionDetail }): VNode {
         <h2>{transport === 'stdio' ? 'Command' : 'URL'}</h2>
         <div class={css.command}>
           <code>
-            <Recorded text={command} />
+            <Brief text={command} most={20_000} />
           </code>
           <CopyButton text={command} label="Copy" />
         </div>
@@ -28,13 +28,13 @@ export function SessionFacts({ detail }: { detail: SessionDetail }): VNode {
       ))}
       <dl class={css.pairs}>
         <Pair name="Client">
-          {client ? <Recorded text={`${client.name} ${client.version ?? ''}`} /> : 'not said'}
+          {client ? <Brief text={`${client.name} ${client.version ?? ''}`} /> : 'not said'}
         </Pair>
         <Pair name="Server">
-          {server ? <Recorded text={`${server.name} ${server.version ?? ''}`} /> : 'not said'}
+          {server ? <Brief text={`${server.name} ${server.version ?? ''}`} /> : 'not said'}
         </Pair>
         <Pair name="Protocol">
-          <Recorded text={protocolVersion ?? 'not said'} />{' '}
+          <Brief text={protocolVersion ?? 'not said'} />{' '}
           {protocolVersion && <span class={css.muted}>({eraOf(protocolVersion)})</span>}
         </Pair>
         <Pair name="Transport">
@@ -70,7 +70,7 @@ function Pair({ name, children }: { name: string; children: ComponentChildren })
   return (
     <div>
       <dt>
-        <Recorded text={name} />
+        <Brief text={name} />
       </dt>
       <dd>{children}</dd>
     </div>
@@ -83,7 +83,7 @@ function Capabilities({ title, json }: { title: string; json: string | null }): 
     <section>
       <h2>{title}</h2>
       <pre class={css.json}>
-        <Recorded text={json} />
+        <Brief text={json} most={20_000} />
       </pre>
     </section>
   );
@@ -105,7 +105,7 @@ function Offers({ detail: { offers, session } }: { detail: SessionDetail }): VNo
           {own.map(({ name, bytes: size, seq }) => (
             <li key={`${seq} ${name}`}>
               <a href={`/s/${session.session}/f/${seq}`}>
-                <Recorded text={name} />
+                <Brief text={name} />
               </a>
               <span class={css.muted}>{showSize(size)}</span>
             </li>
@@ -129,7 +129,7 @@ function Table({
       <dl class={css.pairs}>
         {rows.map(([name, value]) => (
           <Pair key={name} name={name}>
-            <Recorded text={value} />
+            <Brief text={value} />
           </Pair>
         ))}
       </dl>

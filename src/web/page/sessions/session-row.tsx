@@ -4,7 +4,7 @@ import type { SessionSummary } from '../../api.ts';
 import type { ListColumn, ListRow } from '../list/row-list.tsx';
 import { counted, showCount, showLasting, showMoment } from '../look/format.ts';
 import { Icon, Status } from '../look/parts.tsx';
-import { plainText, Recorded } from '../look/text.tsx';
+import { Brief, plainText } from '../look/text.tsx';
 import { withQuery } from '../shell/router.ts';
 import type { SessionLine } from './group.ts';
 import css from './sessions.module.css';
@@ -58,12 +58,12 @@ export function sessionRow(line: SessionLine, isPicked: boolean, pick: (id: stri
   const cells: ComponentChildren[] = [
     <Title key="title" session={session} level={level} isPicked={isPicked} pick={pick} />,
     <span key="peers" title={plainText(session.target)}>
-      <Recorded text={peer(client) ?? (session.capture === 'meta' ? '(no payloads)' : '?')} />
+      <Brief text={peer(client) ?? (session.capture === 'meta' ? '(no payloads)' : '?')} />
       <span class={css.arrow}> → </span>
-      <Recorded text={peer(server) ?? session.target} />
+      <Brief text={peer(server) ?? session.target} />
     </span>,
     <span key="transport" class={css.muted}>
-      {session.transport} <Recorded text={session.protocolVersion ?? ''} />
+      {session.transport} <Brief text={session.protocolVersion ?? ''} />
     </span>,
     <time key="started" dateTime={session.startedAt} title={session.startedAt}>
       {showMoment(session.startedAt)}
@@ -95,10 +95,10 @@ function groupRow(group: Extract<SessionLine, { type: 'group' }>): ListRow {
         <Icon name={isOpen ? 'chevron-down' : 'chevron-right'} />
       </span>
       {href === null ? (
-        <Recorded text={label} />
+        <Brief text={label} />
       ) : (
         <a href={href} tabIndex={-1} title="All its servers on one clock">
-          <Recorded text={label} />
+          <Brief text={label} />
         </a>
       )}
       <span class={css.muted}>{counted(count, 'session')}</span>
@@ -125,7 +125,7 @@ function Title({ session, level, isPicked, pick }: TitleProps): VNode {
           pick(id);
         }}
       />
-      {name === null ? <code>{id}</code> : <Recorded text={name} />}
+      {name === null ? <code>{id}</code> : <Brief text={name} />}
       {name !== null && <code class={css.id}>{id}</code>}
     </span>
   );

@@ -7,7 +7,7 @@ import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, showCount, showLasting, showMoment, showSize } from '../look/format.ts';
 import parts from '../look/parts.module.css';
 import { LinkButton, NoticeBox, Sender, Status, Unseen } from '../look/parts.tsx';
-import { Recorded } from '../look/text.tsx';
+import { Brief } from '../look/text.tsx';
 import { useLines } from '../shell/lines.ts';
 import { address, go, setQuery } from '../shell/router.ts';
 import { TroubleBox } from '../shell/trouble.tsx';
@@ -105,7 +105,7 @@ function Groups({ id, stats, overTime, version }: GroupsProps): VNode {
       <Totals stats={stats} />
       <div class={css.charts}>
         <Chart title="Latency of the answers" bars={latencies} tick={stepText} isLog unit="calls">
-          <span class={css.quiet}>{active < 0 ? 'all calls' : <Recorded text={nameOf(shown)} />}</span>
+          <span class={css.quiet}>{active < 0 ? 'all calls' : <Brief text={nameOf(shown)} />}</span>
         </Chart>
         <Chart title="Calls over time" bars={times} tick={tickOf(overTime?.stepMs ?? 1)} unit="calls">
           {overTime !== null && (
@@ -288,17 +288,17 @@ function Name({ group: { askedBy, method, target, session, name } }: { group: St
   if (session !== undefined)
     return (
       <span class={css.name}>
-        <Recorded text={name ?? session} /> <span class={css.quiet}>{name === null ? '' : session}</span>
+        <Brief text={name ?? session} /> <span class={css.quiet}>{name === null ? '' : session}</span>
       </span>
     );
   return (
     <span class={css.name}>
       <Sender isByClient={askedBy === 'client'} title={`by the ${askedBy}`} />
       <Unseen>by the {askedBy}</Unseen>
-      <Recorded text={method ?? ''} />
+      <Brief text={method ?? ''} />
       {target != null && (
         <span class={css.target}>
-          <Recorded text={target} />
+          <Brief text={target} />
         </span>
       )}
     </span>
