@@ -4,6 +4,7 @@ import type { Entry, StdioServer, UrlServer } from './config.ts';
 import { literal, relaunchEdits, type TextEdit, urlEdit, wrapEdits } from './edits.ts';
 import { type Keeper, sha256, type WrappedUrl, type WrapRecord } from './keeper.ts';
 import { goneFile, recordIndex, wrappedWords } from './launcher.ts';
+import { isOwnServer } from './own-entry.ts';
 import { choosePort } from './ports.ts';
 import type { Target } from './targets.ts';
 import { localUrl, shownUrl, urlProblem } from './url.ts';
@@ -44,6 +45,10 @@ export async function wrapConfig(
   const done: EntryWrap[] = [];
   for (const entry of open.config.entries) {
     if (options.names.length > 0 && !options.names.includes(entry.name)) continue;
+    if (isLeftAlone(entry, options.names)) {
+      rows.push({ entry, outcome: 'unchanged', note: 'tapedeck itself; name it to wrap it too' });
+      continue;
+    }
     const wrapped = await wrapEntry(entry, open, options, ports);
     if ('edits' in wrapped) done.push(wrapped);
     rows.push('edits' in wrapped ? wrapped.row : wrapped);
@@ -59,6 +64,10 @@ export async function wrapConfig(
   const isNews = done.length > 0 || (open.kept === null && rows.some(({ entry }) => isByHand(entry, open)));
   if (isNews && !options.isDryRun) save(open, change, done, keeper);
   return change;
+}
+
+function isLeftAlone({ name, server }: Entry, names: readonly string[]): boolean {
+  return server.kind === 'stdio' && isOwnServer(server.words) && !names.includes(name);
 }
 
 /** Where no record is kept of the file. */

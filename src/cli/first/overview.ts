@@ -39,7 +39,7 @@ export async function showOverview(io: Io): Promise<void> {
     ]),
   );
   if (unwrapped.length === 0 || !(await isYes(io, 'Wrap all of them? [y/N] '))) return;
-  await wrapFiles(io, ALL_TARGETS, [], { isDryRun: false, db: null });
+  await wrapFiles(io, ALL_TARGETS, [], { isDryRun: false, db: null, withMcp: false });
 }
 
 type Unwrapped = { transport: 'stdio' | 'http' };

@@ -2,9 +2,11 @@
 
 import { structuredPatch } from 'diff';
 import type { Entry } from '../../clients/config.ts';
+import { readClientConfig } from '../../clients/file.ts';
 import type { Keeper } from '../../clients/keeper.ts';
 import { launcherFor } from '../../clients/launcher.ts';
 import { listConfig } from '../../clients/list.ts';
+import { OWN_ENTRY, putIn, takeOut } from '../../clients/own-entry.ts';
 import { ALL_TARGETS, findTargets, type Target } from '../../clients/targets.ts';
 import { unwrapConfig } from '../../clients/unwrap.ts';
 import { wrapConfig } from '../../clients/wrap.ts';
@@ -26,12 +28,18 @@ export async function wrapFiles(
   io: Io,
   word: string,
   names: readonly string[],
-  { isDryRun, db }: { isDryRun: boolean; db: string | null },
+  { isDryRun, db, withMcp }: { isDryRun: boolean; db: string | null; withMcp: boolean },
 ): Promise<void> {
   const { platform, execPath: node } = process;
   const launcher = launcherFor({ platform, node, bin: BIN, version: VERSION });
   await changeFiles(io, word, [], names, isDryRun, {
-    change: (target, keeper) => wrapConfig(target, { names, launcher, db, isDryRun }, keeper),
+    change: (target, keeper) => {
+      const wrap = () => wrapConfig(target, { names, launcher, db, isDryRun }, keeper);
+      if (isDryRun) return wrap();
+      // One entry a client is enough: in the user's own config, or in the file that was named.
+      const own = withMcp && target.scope !== 'project' ? ownWords(launcher, db) : null;
+      return besideOwnEntry(target, keeper, wrap, (before) => own ?? before);
+    },
     advice: (changes) => wrapAdvice(word, changes, launcher),
   });
 }
@@ -46,9 +54,55 @@ export async function unwrapFiles(
     .all()
     .map(({ file }) => file);
   await changeFiles(io, word, known, names, isDryRun, {
-    change: async (target, keeper) => unwrapConfig(target, { names, isDryRun }, keeper),
+    change: async (target, keeper) => {
+      const unwrap = async () => unwrapConfig(target, { names, isDryRun }, keeper);
+      if (isDryRun) return unwrap();
+      const isMeant = names.length === 0 || names.includes(OWN_ENTRY);
+      return besideOwnEntry(target, keeper, unwrap, (before) => (isMeant ? null : before));
+    },
     advice: unwrapAdvice,
   });
+}
+
+function ownWords(launcher: readonly string[], db: string | null): string[] {
+  return [...launcher, 'mcp', ...(db === null ? [] : ['--db', db])];
+}
+
+/** Changes a file without the entry of `tapedeck mcp`, which is put back, or in, or stays out. `wanted`: its words; null: none. */
+async function besideOwnEntry(
+  target: Target,
+  keeper: Keeper,
+  work: () => Promise<ConfigChange>,
+  wanted: (before: readonly string[] | null) => readonly string[] | null,
+): Promise<ConfigChange> {
+  const { bytes: before } = readClientConfig(target.file);
+  const had = takeOut(target, keeper);
+  const change = await work().catch((error) => {
+    if (had !== null) putIn(target, had, keeper);
+    throw error;
+  });
+  const words = wanted(had);
+  const rows = [...change.rows];
+  try {
+    const isIn = words !== null && putIn(target, words, keeper);
+    if (words !== null && !isIn) rows.push(ownRow('there is such a server already'));
+    else if (isIn !== (had !== null))
+      rows.push(ownRow(isIn ? 'added, so that the client sees the recordings' : 'taken out'));
+  } catch (error) {
+    // The servers are wrapped all the same.
+    if (!(error instanceof TapedeckError)) throw error;
+    rows.push(ownRow(`NOT added: ${error.message}`));
+  }
+  return { ...change, rows, before, after: readClientConfig(target.file).bytes };
+}
+
+function ownRow(note: string): Row {
+  const server = { kind: 'none', reason: '' } as const;
+  return {
+    entry: { path: [OWN_ENTRY], name: OWN_ENTRY, isDisabled: false, server },
+    outcome: 'unchanged',
+    note,
+  };
 }
 
 type Work = {

@@ -20,6 +20,7 @@ type Options = {
   json: boolean;
   'dry-run': boolean;
   db: string | undefined;
+  'with-mcp': boolean;
 };
 
 export const wrapCommand: Command<Options> = {
@@ -40,6 +41,11 @@ export const wrapCommand: Command<Options> = {
         },
         json: { ...JSON_OPTION, describe: 'With --list: one JSON object per line' },
         'dry-run': DRY_RUN_OPTION,
+        'with-mcp': {
+          type: 'boolean',
+          default: false,
+          describe: 'Add `tapedeck mcp` to the client too, so that its agent can look into the recordings',
+        },
         db: {
           type: 'string',
           requiresArg: true,
@@ -53,13 +59,14 @@ export const wrapCommand: Command<Options> = {
         'Wrap all servers of Cursor, the user’s and those of the project in this folder',
       )
       .example('$0 wrap claude-code github', 'Only this one')
+      .example('$0 wrap cursor --with-mcp', 'And let the agent look into what is recorded')
       .example('$0 wrap ./mcp.json --dry-run', 'Show what would change in this file')
       .epilog(
         'URL servers get a local address in place of their own. It can be reached only while this runs: $0 record --wrapped',
       ),
-  async run({ target, servers, list, json, db, 'dry-run': isDryRun }, io) {
+  async run({ target, servers, list, json, db, 'dry-run': isDryRun, 'with-mcp': withMcp }, io) {
     if (list || target === undefined) {
-      if (servers.length > 0 || isDryRun || db !== undefined)
+      if (servers.length > 0 || isDryRun || withMcp || db !== undefined)
         throw new TapedeckError(
           'usage',
           'Expected a client or a file to wrap. Example: tapedeck wrap cursor',
@@ -70,8 +77,11 @@ export const wrapCommand: Command<Options> = {
     }
     if (json) throw new TapedeckError('usage', '`--json` goes with `--list`.');
     const file = filled('--db', db);
+    if (withMcp && isDryRun)
+      throw new TapedeckError('usage', 'Expected `--with-mcp` or `--dry-run`, got both. Leave one out.');
     await wrapFiles(io, target, servers, {
       isDryRun,
+      withMcp,
       db: file === undefined ? null : resolve(io.cwd(), file.trim()),
     });
   },

@@ -1,0 +1,101 @@
+/** `wrap --with-mcp`: the entry of `tapedeck mcp` beside the wrapped servers. */
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeHome, type TestHome } from '../../support/configs.ts';
+import { tapedeckInProcess } from '../../support/tapedeck.ts';
+
+async function run(home: TestHome, ...args: string[]) {
+  const { code, stdout, stderr } = await tapedeckInProcess(args, { env: home.env, cwd: home.project });
+  return { code, said: stdout.toString() + stderr };
+}
+
+const SERVER = '"git": { "command": "git-server", "args": ["x"] }';
+
+/** Each as its client, or an editor, may have written it. */
+const CONFIGS: readonly (readonly [what: string, client: string, path: string, text: string])[] = [
+  ['servers', 'cursor', '.cursor/mcp.json', `{\n  "mcpServers": {\n    ${SERVER}\n  }\n}\n`],
+  ['a comma at the end', 'cursor', '.cursor/mcp.json', `{"mcpServers": {${SERVER}, }, /* c */ "a": 1.0}`],
+  [
+    'CRLF and a byte order mark',
+    'cursor',
+    '.cursor/mcp.json',
+    `\ufeff{\r\n\t"mcpServers": {\r\n\t\t${SERVER}\r\n\t}\r\n}`,
+  ],
+  ['an empty map', 'cursor', '.cursor/mcp.json', '{ "mcpServers": { } }'],
+  ['no map', 'cursor', '.cursor/mcp.json', '{"other": [1]}\n'],
+  ['nothing', 'cursor', '.cursor/mcp.json', ''],
+  ['TOML', 'codex', '.codex/config.toml', 'model = "x" # c\n\n[mcp_servers.git]\ncommand = "git-server"\n'],
+  ['TOML without a line end', 'codex', '.codex/config.toml', '[mcp_servers.git]\r\ncommand = "git-server"'],
+  ['an empty TOML', 'codex', '.codex/config.toml', ''],
+];
+
+test.each(CONFIGS)(
+  'a config with %s gets the entry, and unwrap takes it out byte for byte',
+  async (_, client, path, text) => {
+    const home = makeHome();
+    home.put(path, text);
+    const file = join(home.home, path);
+    const wrapped = await run(home, 'wrap', client, '--with-mcp');
+    expect(wrapped.said).toContain('added, so that the client sees the recordings');
+    const once = readFileSync(file, 'utf8');
+    expect(once).toMatch(/tapedeck\.js",?\s*"mcp"/);
+    expect(once.includes('git-server')).toBe(text.includes('git-server'));
+    // Again, with and without: it is there once, and never wrapped itself.
+    for (const more of [['--with-mcp'], []]) {
+      await run(home, 'wrap', client, ...more);
+      expect(readFileSync(file, 'utf8')).toBe(once);
+    }
+    await run(home, 'unwrap', client);
+    expect(readFileSync(file, 'utf8')).toBe(text);
+  },
+);
+
+const TWO = `{"mcpServers": {${SERVER}, "b": {"command": "b"}}}`;
+
+test('a config to which nothing can be added is wrapped all the same', async () => {
+  const home = makeHome();
+  const text = 'mcp_servers = { git = { command = "git-server" } }\n';
+  home.put('.codex/config.toml', text);
+  expect((await run(home, 'wrap', 'codex', '--with-mcp')).said).toContain(
+    'NOT added: no server can be added',
+  );
+  expect(readFileSync(join(home.home, '.codex/config.toml'), 'utf8')).toContain('"record"');
+  await run(home, 'unwrap', 'codex');
+  expect(readFileSync(join(home.home, '.codex/config.toml'), 'utf8')).toBe(text);
+});
+
+test('who unwraps one server keeps the entry, and who names the entry keeps the servers wrapped', async () => {
+  const home = makeHome();
+  home.put('.cursor/mcp.json', TWO);
+  const file = join(home.home, '.cursor/mcp.json');
+  await run(home, 'wrap', 'cursor', '--with-mcp');
+  await run(home, 'unwrap', 'cursor', 'git');
+  const servers = () => JSON.parse(readFileSync(file, 'utf8')).mcpServers;
+  expect(servers()).toMatchObject({
+    git: { command: 'git-server' },
+    tapedeck: {},
+    b: { args: expect.arrayContaining(['record']) },
+  });
+  await run(home, 'unwrap', 'cursor', 'tapedeck');
+  expect(Object.keys(servers())).toEqual(['git', 'b']);
+  expect(servers().b.args).toContain('record');
+  await run(home, 'unwrap', 'cursor');
+  expect(readFileSync(file, 'utf8')).toBe(TWO);
+});
+
+test('an entry that its client has written anew is taken out too, and one of somebody else stays', async () => {
+  const home = makeHome();
+  home.put('.cursor/mcp.json', TWO);
+  const file = join(home.home, '.cursor/mcp.json');
+  await run(home, 'wrap', 'cursor', '--with-mcp');
+  writeFileSync(file, JSON.stringify(JSON.parse(readFileSync(file, 'utf8')), null, 8));
+  await run(home, 'unwrap', 'cursor');
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(JSON.parse(TWO));
+  const own = '{"mcpServers": {"tapedeck": {"command": "mine"}}}';
+  home.put('.cursor/mcp.json', own);
+  expect((await run(home, 'wrap', 'cursor', '--with-mcp')).said).toContain('there is such a server already');
+  await run(home, 'unwrap', 'cursor');
+  expect(readFileSync(file, 'utf8')).toBe(own);
+});
