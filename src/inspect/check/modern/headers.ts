@@ -33,11 +33,11 @@ import type { Report, RuleId } from '../rules.ts';
 /** Requests with a `Mcp-Name`. */
 const NAMED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** No request carries so many headers. */
+/** No request carries so many headers: so many arguments of a tool are looked at. */
 const MAX_HEADERS = 1000;
 
-/** `fault`: why no client may offer it over HTTP. */
-type Tool = { headers: readonly ParamHeader[]; fault: Fault | null };
+/** `names`: of all its headers, in lower case. `fault`: why no client may offer it over HTTP. */
+type Tool = { headers: readonly ParamHeader[]; names: ReadonlySet<string>; fault: Fault | null };
 
 type Fault = { expected: string; seen: string };
 
@@ -67,7 +67,9 @@ export function inspectMirroredHeaders(
     for (const tool of Array.isArray(listed) ? listed : []) {
       if (!isObject(tool) || typeof tool['name'] !== 'string' || !isObject(tool['inputSchema'])) continue;
       const fault = faultOf(tool['inputSchema']);
-      tools.set(tool['name'], { headers: paramHeadersOf(tool['inputSchema']), fault });
+      const headers = paramHeadersOf(tool['inputSchema']);
+      const names = new Set(headers.map(({ header }) => header.toLowerCase()));
+      tools.set(tool['name'], { headers: headers.slice(0, MAX_HEADERS), names, fault });
       if (fault !== null)
         report(
           'header-annotation',
@@ -105,9 +107,11 @@ export function inspectMirroredHeaders(
   function standard(http: CheckedHttpExchange, seen: CheckedMessage): string[] {
     const { protocolVersion, target } = seen.message.details;
     const method = methodOf(seen) ?? '';
+    // As the body spells it.
+    const sent = seen.message.kind === 'request' ? seen.message.method : method;
     const isNamed = NAMED.has(method) && target !== null;
     const isVersion = agrees('version-header', 'mcp-protocol-version', protocolVersion ?? '', http, seen);
-    const isMethod = agrees('method-header', 'mcp-method', method, http, seen);
+    const isMethod = agrees('method-header', 'mcp-method', sent, http, seen);
     const isName = !isNamed || agrees('name-header', 'mcp-name', target, http, seen);
     // Without a version it may be taken for a request of an older revision.
     const isVersioned = isVersion || !http.requestHeaders.has('mcp-protocol-version');
@@ -145,14 +149,12 @@ export function inspectMirroredHeaders(
       tell('header-annotation-taken', http, seen, expected, `one${other}`);
       return [];
     }
-    if (tool !== undefined || methodOf(seen) !== 'tools/call') unknown(http, seen, tool?.headers ?? []);
-    const repeated = tool?.headers.slice(0, MAX_HEADERS) ?? [];
-    return repeated.filter((one) => !param(http, seen, one)).map(({ header }) => header);
+    if (tool !== undefined || methodOf(seen) !== 'tools/call') unknown(http, seen, tool?.names ?? new Set());
+    return (tool?.headers ?? []).filter((one) => !param(http, seen, one)).map(({ header }) => header);
   }
 
   /** Headers that repeat no argument: a proxy on the way may act on them all the same. */
-  function unknown(http: CheckedHttpExchange, seen: CheckedMessage, known: readonly ParamHeader[]): void {
-    const names = new Set(known.map(({ header }) => header.toLowerCase()));
+  function unknown(http: CheckedHttpExchange, seen: CheckedMessage, names: ReadonlySet<string>): void {
     for (const name of http.requestHeaders.keys())
       if (name.startsWith(PARAM_PREFIX.toLowerCase()) && !names.has(name))
         tell('param-header-unknown', http, seen, `headers that an \`${ANNOTATION}\` names`, `\`${name}\``);

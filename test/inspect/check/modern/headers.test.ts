@@ -1,7 +1,7 @@
 /** Headers that repeat the body of a POST, and the `x-mcp-header` of tools. */
 import { expect, test } from 'vitest';
 import { asked, got, headersFor, list, listed, queried, region, tool } from '../cases-modern.ts';
-import { cacheable, give, HTTP, note, post, type Step } from '../session.ts';
+import { cacheable, fail, give, HTTP, note, post, type Step } from '../session.ts';
 import { found, rulesOf, seenBy } from './found.ts';
 
 const annotated = (name: unknown, type: unknown = 'string') => ({ type, 'x-mcp-header': name });
@@ -131,6 +131,14 @@ test.each([
   ['version', { 'mcp-protocol-version': '2025-11-25' }, 'version-header'],
 ])('a server refuses a request whose headers give another %s', (_, headers, rule) => {
   expect(rulesOf('', queried({}, headers), HTTP)).toEqual([rule, 'header-unchecked']);
+});
+
+test('a method is repeated as the body spells it', () => {
+  const steps = post(1, asked(1, 'Tools/List'), [fail(1, -32601)], {
+    status: 404,
+    request: headersFor('Tools/List'),
+  });
+  expect(rulesOf('method-header', steps, HTTP)).toEqual([]);
 });
 
 test('a name beyond ASCII stands in base64', () => {
