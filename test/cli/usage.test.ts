@@ -43,6 +43,7 @@ const WRONG: [argv: string[], complaint: RegExp][] = [
   [['list', '--jsn'], /Unknown argument: jsn\. See: tapedeck list --help/],
   [['replay', 'x', '--allow-host', 'a'], /Expected `--listen` with `--allow-host`/],
   [['replay', 'x', '--allow-origin', 'http://a'], /Expected `--listen` with `--allow-origin`/],
+  [['replay', 'x', '--save', 'y.json'], /Expected `--stub` with `--save`/],
   [['replay', 'x', '--json'], /Expected `--suggest-ignore` with `--json`/],
   [
     ['replay', 'x', '--suggest-ignore', 'y', '--listen', '0'],

@@ -36,6 +36,7 @@ type Options = ModeOptions &
     'fail-on-miss': boolean;
     'prune-unused': boolean;
     stub: boolean;
+    save: string | undefined;
     'suggest-ignore': string | undefined;
     json: boolean;
     hints: 'cli' | 'kit';
@@ -70,6 +71,12 @@ const REPLAY_OPTIONS = {
     default: false,
     describe:
       'Ask a live server once what it offers, and answer in its place with invented results that fit its schemas',
+  },
+  save: {
+    type: 'string',
+    describe:
+      'With --stub: write what the live server offers into this file, for stubs without it; serve nobody',
+    requiresArg: true,
   },
   ...REDACTION_OPTIONS,
   redact: PATH_OPTION,
@@ -168,7 +175,7 @@ export const replayCommand: Command<Options> = {
   builder: (args) =>
     args
       .usage(
-        '$0 replay <recording…> [options]\n$0 replay <recording> --mode <mode> [options] -- <command> [args…]\n$0 replay <recording> --mode <mode> [options] <url>\n$0 replay --stub [options] -- <command> [args…]\n$0 replay --stub [options] <url>\n\nAnswers a client as the recorded server did. Depending on the mode, it asks a live server what the recording does not have, and adds the answers:\n  none          never reach a server; what was not recorded is an error\n  once          record all if there is no such recording yet; else like none\n  new_episodes  play what is recorded, ask live for the rest, and add that\n  all           record everything anew, in place of what is there\n\nWith --stub nothing needs to be recorded: a live server is asked once for its handshake and its lists, and for nothing else. Every call then gets an invented answer that fits the schemas, and says so.',
+        '$0 replay <recording…> [options]\n$0 replay <recording> --mode <mode> [options] -- <command> [args…]\n$0 replay <recording> --mode <mode> [options] <url>\n$0 replay --stub [options] -- <command> [args…]\n$0 replay --stub [options] <url>\n$0 replay --stub [options] <offer.json>\n\nAnswers a client as the recorded server did. Depending on the mode, it asks a live server what the recording does not have, and adds the answers:\n  none          never reach a server; what was not recorded is an error\n  once          record all if there is no such recording yet; else like none\n  new_episodes  play what is recorded, ask live for the rest, and add that\n  all           record everything anew, in place of what is there\n\nWith --stub nothing needs to be recorded: a live server is asked once for its handshake and its lists, and for nothing else. Every call then gets an invented answer that fits the schemas, and says so.',
       )
       .positional('recording', {
         ...RECORDING,
@@ -199,13 +206,17 @@ export const replayCommand: Command<Options> = {
         '$0 replay --stub -- ./server',
         'Answer with what fits the schemas, where nothing was recorded',
       )
+      .example(
+        '$0 replay --stub --save offer.json -- ./server',
+        'Keep what a stub needs of the server, so that tests can do without: $0 replay --stub offer.json',
+      )
       .epilog(
         'Without --mode and --stub no server is started or reached. Exits with 1 after a miss with --fail-on-miss, or where --mode all could not replace the recording; with 2 where the live server never answered, or the recording cannot be written.',
       ) as never,
   async run(words, io) {
     const argv = withTarget(words);
     // Loaded where it is asked for, because recordings are replayed more often.
-    if (argv.stub) return (await import('./stub.ts')).replayStub(io, argv);
+    if (argv.stub) return (await import('./stub.ts')).replayStub(io, argv, readRedaction(argv));
     checkOptions(argv);
     if (argv['suggest-ignore'] === undefined) return replay(io, argv);
     readTarget(io, argv);
@@ -285,6 +296,7 @@ function checkOptions(argv: Options): void {
   checkSuggestOptions(argv);
   checkPrune(argv);
   checkServing(argv);
+  if (argv.save !== undefined) throw new TapedeckError('usage', 'Expected `--stub` with `--save`.');
 }
 
 function checkPrune({ 'prune-unused': isPruned, mode, recording }: Options): void {

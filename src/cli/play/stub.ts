@@ -1,13 +1,22 @@
 /** `replay --stub`: asks a live server once for what it offers, and answers in its place with what is invented. */
 
 import { TapedeckError } from '../../errors.ts';
+import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { createMatching } from '../../replay/match/matching.ts';
 import { createMock } from '../../replay/mock.ts';
 import type { ReplayEvents } from '../../replay/play/request.ts';
-import { askServer, type OpenStub, openStub } from '../../sources/stub.ts';
-import { type Io, say } from '../io.ts';
-import { readLiveServer, readTimeout } from './live-server.ts';
+import type { ServerOffer } from '../../replay/stub/ask.ts';
+import {
+  askServer,
+  loadOffer,
+  type OpenStub,
+  offerSummary,
+  openStub,
+  saveOffer,
+} from '../../sources/stub.ts';
+import { type Io, pathOf, say } from '../io.ts';
+import { commandOf, readLiveServer, readTimeout } from './live-server.ts';
 import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
 import { checkServing, createStop, type ServingOptions, serve } from './serving.ts';
 
@@ -23,23 +32,34 @@ type StubOptions = ServingOptions & {
   report: string | undefined;
   calls: string | undefined;
   'fail-on-miss': boolean;
+  save: string | undefined;
 };
 
 const EXAMPLE = 'tapedeck replay --stub';
 
 const FOUND_SOMETHING = 1;
 
-/** Answers clients until they have left or a signal has come. Sets the exit code. Throws `TapedeckError`. */
-export async function replayStub(io: Io, argv: StubOptions): Promise<void> {
+/**
+ * Answers clients until they have left or a signal has come, or saves what it would answer them with. Sets the exit code. `redaction`:
+ * of what is saved. Throws `TapedeckError`.
+ */
+export async function replayStub(io: Io, argv: StubOptions, redaction: RedactionProfile): Promise<void> {
   checkOptions(argv);
   checkServing(argv);
-  const { connect } = readLiveServer(io, argv, EXAMPLE);
+  const { who, read } = readSource(io, argv);
+  if (argv.save !== undefined) {
+    const offer = await read();
+    saveOffer(pathOf(io, argv.save), offer, redaction);
+    say(io, escapeText(`${offerText(who, offer)}; saved in ${argv.save}, for: ${EXAMPLE} ${argv.save}`));
+    return;
+  }
   const calls = openCallsFile(io, argv.calls);
   const log = createReplayLog(io, argv.report, false);
   try {
-    const stub = openStub(await askServer(connect, readTimeout(argv.timeout)));
-    say(io, escapeText(`${offerText(stub)}; what answers a call is invented`));
+    const offer = await read();
+    const stub = openStub(offer);
     try {
+      say(io, escapeText(`${offerText(who, offer)}; what answers a call is invented`));
       await play(io, argv, stub, log, calls);
     } finally {
       stub.close();
@@ -78,13 +98,34 @@ async function play(
   }
 }
 
+/** A saved offer by its file, or a live server. `who`: for people. */
+function readSource(io: Io, argv: StubOptions): { who: string; read: () => Promise<ServerOffer> } {
+  const [file] = argv.recording;
+  if (file === undefined) {
+    const { connect } = readLiveServer(io, argv, EXAMPLE);
+    const timeoutMs = readTimeout(argv.timeout);
+    return { who: 'the live server', read: () => askServer(connect, timeoutMs) };
+  }
+  if (
+    argv.url !== undefined ||
+    commandOf(argv).length > 0 ||
+    argv.header.length > 0 ||
+    argv.save !== undefined
+  )
+    throw new TapedeckError(
+      'usage',
+      `Expected a saved offer or a live server with \`--stub\`, got \`${file}\` and more.`,
+    );
+  return { who: file, read: async () => loadOffer(pathOf(io, file)) };
+}
+
 /** Throws `TapedeckError` `usage` for what a stub has nothing to do with. */
 function checkOptions(argv: StubOptions): void {
-  const [recording] = argv.recording;
+  const recording = argv.recording.find((name, i) => i > 0 || !name.endsWith('.json'));
   if (recording !== undefined)
     throw new TapedeckError(
       'usage',
-      `Expected no recording with \`--stub\`, got \`${recording}\`: what is invented is never mixed with what was recorded. Name the live server: ${EXAMPLE} -- ./server; ${EXAMPLE} https://api.example.com/mcp`,
+      `Expected no recording with \`--stub\`, got \`${recording}\`: what is invented is never mixed with what was recorded. Name the live server, or a saved offer (.json): ${EXAMPLE} -- ./server; ${EXAMPLE} https://api.example.com/mcp; ${EXAMPLE} offer.json`,
     );
   const given = [
     argv.mode === 'none' ? null : `--mode ${argv.mode}`,
@@ -104,11 +145,12 @@ const NAMES: Readonly<Record<string, readonly [one: string, several: string]>> =
 };
 
 /** `the live server offers 3 tools and 1 prompt, in 2025-11-25 and 2026-07-28`. */
-function offerText({ counts, versions }: OpenStub): string {
+function offerText(who: string, offer: ServerOffer): string {
+  const { counts, versions } = offerSummary(offer);
   const things = Object.entries(NAMES).flatMap(([list, [one, several]]) => {
     const count = counts.get(list) ?? 0;
     return count === 0 ? [] : [`${count} ${count === 1 ? one : several}`];
   });
   const all = new Intl.ListFormat('en').format(things);
-  return `the live server offers ${all === '' ? 'nothing' : all}, in ${versions.join(' and ')}`;
+  return `${who} offers ${all === '' ? 'nothing' : all}, in ${versions.join(' and ')}`;
 }

@@ -24,7 +24,7 @@ export type EraOffer = {
 };
 
 /** `cursor`: the JSON text with which the page was asked for; null for the first one. `json`: the text of the answer's member. */
-type ListPage = { cursor: string | null; member: 'result' | 'error'; json: string };
+export type ListPage = { cursor: string | null; member: 'result' | 'error'; json: string };
 
 /** Null where the server does not speak the era. */
 export type ServerOffer = { legacy: EraOffer | null; modern: EraOffer | null };

@@ -1,4 +1,6 @@
 /** `replay --stub`: real servers are asked, and official clients talk to what stands in their place. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Client as SecondClient, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -11,7 +13,15 @@ import { recordUrlInProcess } from '../../support/http-record.ts';
 import { startInProcess } from '../../support/in-process.ts';
 import { inFull, sample } from '../../support/scale.ts';
 import { EVERYTHING, startDualEra, startDualEraServer } from '../../support/servers.ts';
-import { BIN, fixture, listSessions, tapedeckInProcess, tempStore, until } from '../../support/tapedeck.ts';
+import {
+  BIN,
+  fixture,
+  listSessions,
+  tapedeckInProcess,
+  tempFolder,
+  tempStore,
+  until,
+} from '../../support/tapedeck.ts';
 
 const NODE = process.execPath;
 
@@ -23,6 +33,8 @@ const NONSENSE =
 
 const lists = (given: object) => ['--', NODE, fixture('lists.js'), JSON.stringify(given)];
 
+const OF_BUSY_MACHINES = new Set(['handshake-slow', 'tool-schema-unchecked']);
+
 /** What `check` finds against the server. What the client did wrong, it did on purpose; what providers refuse is in the real server's list. */
 async function faultsOfServer(db: string): Promise<object[]> {
   const { stdout } = await tapedeckInProcess(['check', '--severity', 'note', '--json', '--db', db]);
@@ -31,7 +43,9 @@ async function faultsOfServer(db: string): Promise<object[]> {
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line));
-  return findings.filter(({ side, rule }) => side === 'server' && !(rule in PROVIDER_RULES));
+  return findings.filter(
+    ({ side, rule }) => side === 'server' && !(rule in PROVIDER_RULES) && !OF_BUSY_MACHINES.has(rule),
+  );
 }
 
 /** A stub that listens, and where. */
@@ -174,11 +188,7 @@ test.each([
     /answers neither `initialize` \(the server has ended/,
   ],
   ['is not there', ['--', '/no/such/program'], /answers neither `initialize` \(.*\/no\/such\/program/],
-  [
-    'speaks nonsense',
-    ['--timeout', '0.5', '--', NODE, '-e', NONSENSE],
-    /no answer within 0\.5 s.*no message/,
-  ],
+  ['speaks nonsense', ['--timeout', '0.5', '--', NODE, '-e', NONSENSE], /no answer within 0\.5 s/],
 ])('a live server that %s ends the command with 2 and the reason', async (_, words, why) => {
   const { code, stderr, answers } = await talk(words, []);
   expect({ code, answers }).toEqual({ code: 2, answers: [] });
@@ -214,10 +224,37 @@ test('a live server that wants credentials gets those of --header', async () => 
   expect(answers[0].result._meta).toEqual(MARK);
 });
 
+test('what a server offers can be saved, and a stub of the file needs no server', async () => {
+  const folder = tempFolder();
+  const file = join(folder, 'offer.json');
+  const tools = [
+    { name: 'one', inputSchema: { type: 'object' }, outputSchema: { type: 'object', required: ['a'] } },
+  ];
+  const messages = [{ id: 1, method: 'tools/list' }, call(2, 'one', { x: 1 })];
+  const live = await talk(lists({ tools }), messages);
+  const saved = await talk(['--save', file, ...lists({ tools })], []);
+  expect(saved).toMatchObject({ code: 0, answers: [] });
+  expect(saved.stderr).toContain(`saved in ${file}, for: tapedeck replay --stub ${file}`);
+  expect(await talk([file], messages)).toMatchObject({ code: 0, answers: live.answers });
+  // A file of that name is replaced if it is one of ours.
+  const other = join(folder, 'package.json');
+  writeFileSync(other, '{}');
+  expect(await talk(['--save', other, ...lists({})], [])).toMatchObject({ code: 2 });
+  expect(readFileSync(other, 'utf8')).toBe('{}');
+  expect(await talk(['--save', file, ...lists({})], [])).toMatchObject({ code: 0 });
+});
+
 test.each([
   [['demo', '--', 'x'], /Expected no recording with `--stub`, got `demo`: .*never mixed/],
   [['a.ndjson', 'https://example.com'], /Expected no recording with `--stub`, got `a.ndjson`/],
   [[], /Expected the server’s URL, or its command after `--`/],
+  [
+    ['offer.json', '--', 'x'],
+    /Expected a saved offer or a live server with `--stub`, got `offer.json` and more/,
+  ],
+  [['offer.json', '--save', 'other.json'], /Expected a saved offer or a live server/],
+  [['offer.json', 'demo'], /Expected no recording with `--stub`, got `demo`/],
+  [['none.json'], /none\.json cannot be read/],
   [['--mode', 'all', '--', 'x'], /Expected no `--mode all` with `--stub`/],
   [['--prune-unused', '--', 'x'], /Expected no `--prune-unused` with `--stub`/],
   [['--suggest-ignore', 'y', '--', 'x'], /Expected/],
@@ -231,7 +268,6 @@ test('--calls tells what a stub was asked', async () => {
   const file = `${tempStore()}.calls`;
   const tools = [{ name: 'one', inputSchema: { type: 'object', required: ['a'] } }];
   await talk(['--calls', file, ...lists({ tools })], [call(1, 'one', { a: 1 }), call(2, 'one', {})]);
-  const { readFileSync } = await import('node:fs');
   const parts = readFileSync(file, 'utf8')
     .trim()
     .split('\n')
