@@ -34,7 +34,7 @@ export type Flat = {
   names: Schema[];
   required: Set<string>;
   /** What else must be there where a property is. */
-  dependent: [string, readonly string[]][];
+  dependent: Map<string, readonly string[]>;
   prefix: Schema[][];
   items: Schema[];
   contains: Schema[];
@@ -72,36 +72,48 @@ const NO_LIMITS: Limits = {
   ...{ items: undefined, contains: undefined, properties: undefined },
 };
 
-/** Throws `NoSample`. `spend` is called for each part of a schema that is looked at. */
-export function flatten(schemas: readonly Schema[], follow: Follow, spend: () => void): Flat {
+/** Throws `NoSample`. `spend` is called with each schema that is looked at: one step, and more for a large one. */
+export function flatten(schemas: readonly Schema[], follow: Follow, spend: (steps: number) => void): Flat {
   const flat: Flat = {
     ...{ types: null, values: null, examples: [], format: null, reference: null, isUnique: false },
     ...{ least: { ...NO_LIMITS }, most: { ...NO_LIMITS }, multipleOf: [], patterns: [] },
     ...{ properties: new Map(), patternProperties: [], additional: [], names: [], required: new Set() },
-    ...{ dependent: [], prefix: [], items: [], contains: [], choices: [] },
+    ...{ dependent: new Map(), prefix: [], items: [], contains: [], choices: [] },
   };
   const seen = new Set<Schema>();
   const waiting = schemas.toReversed();
   for (let schema = waiting.pop(); schema !== undefined; schema = waiting.pop()) {
-    spend();
     if (schema === false) throw new NoSample('the schema `false` takes no value');
     // A reference that leads back to where it stands says nothing new.
     if (schema === true || seen.has(schema)) continue;
     seen.add(schema);
+    spend(1 + Math.floor(sizeOf(schema) / SIZE_OF_STEP));
     for (const more of take(flat, schema, follow).toReversed()) waiting.push(more);
   }
   return flat;
 }
 
+/** So much of one schema is a step. */
+const SIZE_OF_STEP = 100;
+
+function sizeOf(schema: JsonObject): number {
+  let size = 0;
+  for (const value of Object.values(schema)) {
+    if (Array.isArray(value)) size += value.length;
+    else if (isObject(value)) size += Object.keys(value).length;
+  }
+  return size;
+}
+
 /** Joins what the schema itself says. Returns the schemas that apply besides. */
 function take(flat: Flat, schema: JsonObject, follow: Follow): Schema[] {
   const more: Schema[] = [];
+  // In draft-07 nothing beside a reference counts, but what stands there hardly ever contradicts it.
   for (const keyword of ['$ref', '$dynamicRef']) {
     const reference = schema[keyword];
     if (typeof reference !== 'string') continue;
     flat.reference = reference;
     more.push(follow(reference));
-    // In draft-07 nothing beside a reference counts, and where it does count it hardly ever contradicts.
   }
   more.push(...schemasIn(schema['allOf']));
   takeType(flat, schema);
@@ -175,7 +187,8 @@ function takeProperties(flat: Flat, schema: JsonObject): void {
     ...entriesOf(schema['dependentRequired']),
     ...entriesOf(schema['dependencies']),
   ])
-    if (Array.isArray(names)) flat.dependent.push([name, stringsIn(names)]);
+    if (Array.isArray(names))
+      flat.dependent.set(name, [...(flat.dependent.get(name) ?? []), ...stringsIn(names)]);
 }
 
 /** In draft-07 `items` may be what `prefixItems` is now, and `additionalItems` what `items` is. */

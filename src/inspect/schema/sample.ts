@@ -65,7 +65,7 @@ class Sampler {
 
   /** A value that takes all of these schemas, with their first choices made as `made` has them. */
   make(schemas: readonly Schema[], name: string, depth: number, made: readonly Schema[] = []): unknown {
-    const flat = flatten([...schemas, ...made], this.#follow, () => this.#spend());
+    const flat = flatten([...schemas, ...made], this.#follow, (steps) => this.#spend(steps));
     if (depth > MAX_DEPTH) throw new NoSample(whyTooDeep(flat));
     // Those of what was chosen stand behind those of the schemas, so the ones that were made are always the first.
     const choice = flat.choices[made.length];
@@ -215,7 +215,7 @@ class Sampler {
     if (atLeast > MAX_TEXT) throw new NoSample(`it wants a text of ${atLeast} characters`);
     const isLong = (text: string) => lengthOf(text) >= atLeast && lengthOf(text) <= atMost;
     const pattern = patterns[draw(Math.max(patterns.length, 1))];
-    if (pattern !== undefined) return this.#counted(textOfLength(pattern, draw, atLeast, atMost));
+    if (pattern !== undefined) return this.#byPattern(pattern, atLeast, atMost);
     const formatted = format === null ? null : textOfFormat(format, draw);
     if (formatted !== null && isLong(formatted)) return this.#counted(formatted);
     const plain = `invented ${[...name].slice(0, MAX_NAME).join('')} ${draw(1000)}`;
@@ -227,10 +227,33 @@ class Sampler {
     return this.#counted(cut.slice(Math.max(0, cut.length - atMost)).join(''));
   }
 
+  /** Tries longer texts of the pattern, and less long ones where it went too far. */
+  #byPattern(pattern: string, atLeast: number, atMost: number): string {
+    let [more, part] = [0, 1];
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const text = textOfPattern(pattern, this.#options.draw, more);
+      this.#charge(pattern.length + (text ?? pattern).length);
+      if (text === null && more === 0)
+        throw new NoSample(`its pattern ${clippedJson(pattern)} is not understood here`);
+      const length = text === null ? Number.POSITIVE_INFINITY : lengthOf(text);
+      if (text !== null && length >= atLeast && length <= atMost) return text;
+      if (length < atLeast) more += Math.max(1, Math.ceil((atLeast - length) / part));
+      else {
+        more = Math.floor(more / 2);
+        part *= 2;
+      }
+    }
+    throw new NoSample(`no text of its length is found that its pattern ${clippedJson(pattern)} takes`);
+  }
+
   #counted(text: string): string {
-    this.#chars += text.length;
-    if (this.#chars > MAX_CHARS) throw new Exhausted(`it wants more than ${MAX_CHARS} characters of text`);
+    this.#charge(text.length);
     return text;
+  }
+
+  #charge(chars: number): void {
+    this.#chars += chars;
+    if (this.#chars > MAX_CHARS) throw new Exhausted(`it wants more than ${MAX_CHARS} characters of text`);
   }
 
   #number({ least, most, multipleOf }: Flat, isInteger: boolean): number {
@@ -292,8 +315,8 @@ class Sampler {
     return turned.toSorted((a, b) => Number(isNull(a)) - Number(isNull(b)));
   }
 
-  #spend(): void {
-    this.#steps += 1;
+  #spend(steps = 1): void {
+    this.#steps += steps;
     if (this.#steps > MAX_STEPS) throw new Exhausted(`no value of it is found within ${MAX_STEPS} steps`);
   }
 }
@@ -340,27 +363,8 @@ function isOf(types: Flat['types'], value: unknown): boolean {
 function withDependents(names: Iterable<string>, { dependent }: Flat): Set<string> {
   const all = new Set(names);
   // A set is walked to the end also where it grows on the way.
-  for (const name of all)
-    for (const [one, others] of dependent) if (one === name) for (const other of others) all.add(other);
+  for (const name of all) for (const other of dependent.get(name) ?? []) all.add(other);
   return all;
-}
-
-/** Tries longer texts of the pattern, and less long ones where it went too far. */
-function textOfLength(pattern: string, draw: Draw, atLeast: number, atMost: number): string {
-  let [more, part] = [0, 1];
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const text = textOfPattern(pattern, draw, more);
-    if (text === null && more === 0)
-      throw new NoSample(`its pattern ${clippedJson(pattern)} is not understood here`);
-    const length = text === null ? Number.POSITIVE_INFINITY : lengthOf(text);
-    if (text !== null && length >= atLeast && length <= atMost) return text;
-    if (length < atLeast) more += Math.max(1, Math.ceil((atLeast - length) / part));
-    else {
-      more = Math.floor(more / 2);
-      part *= 2;
-    }
-  }
-  throw new NoSample(`no text of its length is found that its pattern ${clippedJson(pattern)} takes`);
 }
 
 /** In characters, as JSON Schema counts. */

@@ -110,7 +110,8 @@ function madeOf(
     // The older revisions know no other structured content.
     return isObject(value) ? { value } : { why: 'structured content is an object, and this is none' };
   } catch (error) {
-    if (error instanceof NoSample) return { why: error.message };
+    // A value of an `enum` may be nested as deeply as it likes.
+    if (error instanceof NoSample || error instanceof RangeError) return { why: error.message };
     throw error;
   }
 }

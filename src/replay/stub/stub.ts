@@ -28,6 +28,8 @@ const METHOD_NOT_FOUND = -32601;
 
 const INVALID_PARAMS = -32602;
 
+const INTERNAL_ERROR = -32603;
+
 const UNSUPPORTED_VERSION = -32022;
 
 /** Specification up to 2025-11-25, server/resources, "Error Handling". */
@@ -46,7 +48,14 @@ export function createStub({ legacy, modern }: ServerOffer, schemas: Schemas): S
     const { canonical, details } = request;
     // An older server does not look at the version that a request states.
     const isOlder = !details.isModern || (newer === null && canonical !== 'server/discover');
-    return (isOlder ? older : newer)?.(request, json) ?? null;
+    try {
+      return (isOlder ? older : newer)?.(request, json) ?? null;
+    } catch (thrown) {
+      // What is nested too deeply, or has too many members, for a part of Node that recurses.
+      if (thrown instanceof RangeError)
+        return error(INTERNAL_ERROR, `tapedeck replay --stub: ${thrown.message}`);
+      throw thrown;
+    }
   };
 }
 

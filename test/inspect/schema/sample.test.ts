@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { NoSample } from '../../../src/inspect/schema/flat-schema.ts';
 import { sampleOf } from '../../../src/inspect/schema/sample.ts';
 import { textOfPattern } from '../../../src/inspect/schema/texts.ts';
-import { scale } from '../../support/scale.ts';
+import { inFull, scale } from '../../support/scale.ts';
 
 /** Draws that are the same for the same seed. */
 function drawsOf(seed: number): (below: number) => number {
@@ -238,6 +238,38 @@ test.each<[what: string, schema: object, why: RegExp]>([
 ])('%s: said to take no value', (_, schema, why) => {
   expect(() => sample(schema)).toThrow(NoSample);
   expect(() => sample(schema)).toThrow(why);
+});
+
+const NAMES = Array.from({ length: 50_000 }, (_, i) => `n${i}`);
+
+inFull.each<[what: string, schema: object]>([
+  [
+    'many names that depend on many',
+    {
+      required: NAMES,
+      dependentRequired: Object.fromEntries(NAMES.map((name) => [name, NAMES.slice(0, 2)])),
+    },
+  ],
+  [
+    'many patterns without a text of their length',
+    {
+      type: 'object',
+      properties: Object.fromEntries(NAMES.map((name) => [name, { pattern: 'a{19999}', maxLength: 5 }])),
+    },
+  ],
+  [
+    'many elements of a large schema',
+    {
+      type: 'array',
+      minItems: 4000,
+      items: { properties: Object.fromEntries(NAMES.map((name) => [name, {}])) },
+    },
+  ],
+])('%s: given up soon', (_, schema) => {
+  const before = performance.now();
+  expect(() => sample(schema)).toThrow(NoSample);
+  // On an idle machine less than a second.
+  expect(performance.now() - before).toBeLessThan(30_000);
 });
 
 test('the same draws make the same value, and others another one', () => {

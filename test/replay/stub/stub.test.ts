@@ -173,6 +173,16 @@ test.each<[what: string, schema: object, why: RegExp]>([
   expect(result.structuredContent).toBeUndefined();
 });
 
+test('what is nested too deeply for Node is an error of its call, and not the end of the stub', () => {
+  const json = (text: string) =>
+    Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${text}}`);
+  const nested = `{"name":"sum","arguments":{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}}`;
+  const [message] = parseMessages(json(nested)) as [Message];
+  if (message.kind !== 'request') throw new Error('no request');
+  const stub = createStub(legacy({ tools: [SUM] }), schemas);
+  expect(JSON.stringify(stub(message, json(nested)))).toMatch(/-32603|isError/);
+});
+
 test('a pattern that takes forever holds nobody up', () => {
   const evil = { type: 'string', pattern: '^(a|a)*$', minLength: 30 };
   const output = { type: 'object', properties: { a: evil }, required: ['a'] };
