@@ -29,7 +29,7 @@ const UNIT = [
   'test/store/read/*.test.ts',
   'test/store/record/{batch,decode,http-bodies,http-frames,http-items,http-stream,ingest,soak}.test.ts',
   'test/store/write/{peers,removal,run,take-in}.test.ts',
-  'test/survey/*.test.ts',
+  'test/survey/tables.test.ts',
   'test/web/slow-works.test.ts',
   'test/web/page/*.test.ts',
 ];
@@ -53,6 +53,7 @@ const FULL_ONLY = [
   'test/http/inspector.test.ts',
   'test/kit/examples.test.ts',
   'test/replay/long-recording.test.ts',
+  'test/survey/run.test.ts',
   'test/web/browser/{large,oauth}.test.ts',
 ];
 
