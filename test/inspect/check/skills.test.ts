@@ -148,6 +148,18 @@ test('in both eras a client asks only for what the server declared', () => {
   expect(rulesOf(discovered({ resources: {}, extensions: { [SKILLS]: {} } }))).toEqual([]);
 });
 
+test('results of 2026-07-28 say how long they may be kept', () => {
+  const asked = (method: string, result: object) => [
+    client(ask(method, method, { uri: URI, _meta: modern() })),
+    server(give(method, { resultType: 'complete', ...result })),
+  ];
+  const steps = [
+    ...asked('skills/list', { skills: [] }),
+    ...asked('skills/get', { skill: entry('dynamic') }),
+  ];
+  expect(findingsOf({ steps }, schemas).map(({ rule }) => rule)).toEqual(['cache-hint', 'cache-hint']);
+});
+
 test('results of the extension have their members', () => {
   expect(found(answered('skills/list', {}, { skills: {} }), answered('skills/get', {}, {}))).toEqual([
     'result-shape server: {}',

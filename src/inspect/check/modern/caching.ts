@@ -2,6 +2,7 @@
 
 import { BoundedMap } from '../../../protocol/bounded.ts';
 import type { JsonObject } from '../../../protocol/json/read.ts';
+import { SKILL_METHODS } from '../../../protocol/message/skills.ts';
 import { type CheckedMessage, type Inspector, MAX_REMEMBERED, resultOf, shown } from '../checked-message.ts';
 import type { Report } from '../rules.ts';
 
@@ -15,6 +16,9 @@ export const CACHEABLE: ReadonlySet<string> = new Set([
   'resources/read',
 ]);
 
+/** The skills extension (SEP-2640) requires them too; a host may ask again whenever a file was not what its entry says. */
+const HINTED: ReadonlySet<string> = new Set([...CACHEABLE, ...SKILL_METHODS]);
+
 const HINTS = ['ttlMs', 'cacheScope'] as const;
 
 export function inspectCaching(report: Report): Inspector {
@@ -27,7 +31,7 @@ export function inspectCaching(report: Report): Inspector {
     const { resultType } = result;
     if (resultType === 'input_required') interim(seen, result);
     // A result of no type is one of an older server.
-    if (resultType !== 'complete' || !CACHEABLE.has(seen.asked.method)) return;
+    if (resultType !== 'complete' || !HINTED.has(seen.asked.method)) return;
     hints(seen, seen.asked.method, result);
     page(seen, seen.asked.method, seen.asked.params?.['cursor'], result);
   }
