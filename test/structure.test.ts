@@ -69,10 +69,13 @@ const MAY_IMPORT: Record<string, string> = {
   'export/foreign': 'PROTOCOL STORE export/text',
   export: 'PROTOCOL STORE export/format.ts export/parts.ts export/text export/otlp',
 
+  'fault/options.ts': '',
+  fault: 'PROTOCOL STORE inspect/filter replay/match replay/recording fault/options.ts',
+
   clients: 'PROTOCOL STORE version.ts',
   config: 'PROTOCOL STORE INSPECT',
   sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT version.ts',
-  kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT sources config version.ts',
+  kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT fault sources config version.ts',
 
   ci: 'PROTOCOL INSPECT',
 

@@ -54,6 +54,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
   },
   'redact.off': { option: 'no-redact', kind: 'flag', commands: RECORD, inProject: false },
   'redact.capture': { option: 'capture', kind: 'text', commands: RECORD, inProject: ['meta'] },
+  faults: { option: 'fault', kind: 'list', commands: ['record', 'replay'], inProject: false },
   ignore: { option: 'ignore', kind: 'list', commands: ['replay', 'ci'], inProject: true },
   ignoreTool: { option: 'ignore-tool', kind: 'list', commands: ['replay', 'ci'], inProject: true },
   'check.expect': { option: 'expect', kind: 'list', commands: CHECKING, inProject: true },

@@ -86,6 +86,13 @@ export type DeckOptions = {
   readonly repeat?: 'error' | 'last' | 'cycle' | undefined;
   /** `fast` (the default), `recorded`, or how many times as fast as recorded. */
   readonly speed?: 'fast' | 'recorded' | number | undefined;
+  /**
+   * What goes wrong on purpose: filter, action and chance, such as `tool=search error(-32000) p=0.2`. The recording and `calls`
+   * say what was answered before.
+   */
+  readonly faults?: readonly string[] | undefined;
+  /** Other seeds choose other calls of those that a fault may hit. By default 0: the same in each run. */
+  readonly seed?: number | undefined;
 };
 
 /** A message as `beforeStoring` gets it, a copy of its own: it may be changed, all but its `id` and `method`. */

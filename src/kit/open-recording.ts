@@ -4,6 +4,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
+import { readFaults } from '../fault/faults.ts';
 import type { Place } from '../protocol/message/correlate.ts';
 import { escapeText } from '../protocol/text.ts';
 import { type CallLog, createCallLog } from '../replay/call-log.ts';
@@ -128,8 +129,10 @@ function createDeck(
   const overrides = createOverrides();
   const override = overrides.answerTo;
   const traffic = createTraffic();
-  const doors = createDoors(recording, () =>
-    traffic.watched(createMock({ recording, matching, speed, events, live, override })),
+  const doors = createDoors(
+    recording,
+    () => traffic.watched(createMock({ recording, matching, speed, events, live, override })),
+    settings.faults,
   );
   let closing: Promise<void> | null = null;
   let lastUnused: Deck['unused'] = [];
@@ -166,6 +169,7 @@ function createDeck(
     listen: doors.listen,
     command() {
       doors.refuseIfClosed();
+      if (settings.faults !== null) readFaults(settings.faults, 'replay-stdio');
       refuseFunctions(settings, overrides);
       if (sheet.files() === 0 && playback.discard !== null) restore = restorerOf(settings.recording);
       return serverCommand(settings, plan.plays ? recording.session.id : null, sheet.newFile());

@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { projectSettings } from '../config/project.ts';
 import { readAge } from '../config/sizes.ts';
 import { TapedeckError } from '../errors.ts';
+import type { RawFaults } from '../fault/faults.ts';
+import { readFaultRule } from '../fault/rule.ts';
 import { type RedactionProfile, readProfile } from '../protocol/redact/profile.ts';
 import { MODES } from '../replay/live/recorder.ts';
 import type { MatchingOptions } from '../replay/match/matching.ts';
@@ -39,6 +41,8 @@ export type Settings = Omit<MatchingOptions, 'matchBy' | 'beforeMatching'> & {
   beforeStoring: DeckOptions['beforeStoring'];
   matchCall: DeckOptions['matchBy'];
   speed: Speed;
+  /** Null: none. */
+  faults: RawFaults | null;
 };
 
 const REPEATS = ['error', 'last', 'cycle'] as const;
@@ -66,7 +70,16 @@ export function readSettings(given: string | FileUrl, options: DeckOptions): Set
     ...{ beforeStoring: options.beforeStoring, matchCall: options.matchBy },
     ...{ anyValue: options.anyValue ?? [], anyOrder: options.anyOrder ?? [] },
     ...{ ignore: both('ignore'), ignoreTool: both('ignoreTool'), repeat, speed: factor },
+    faults: faultsOf(options),
   };
+}
+
+/** Which of them a client of its kind can have, is said when it comes. */
+function faultsOf({ faults = [], seed = 0 }: DeckOptions): RawFaults | null {
+  if (faults.length === 0) return null;
+  if (!Number.isSafeInteger(seed) || seed < 0) throw wrongOption('seed', 'a whole number from 0 on', seed);
+  for (const [i, fault] of faults.entries()) readFaultRule(fault, i + 1);
+  return { fault: faults, seed };
 }
 
 function readRecording(given: string | FileUrl): string {
@@ -182,6 +195,8 @@ export function serverCommand(settings: Settings, session: string | null, calls:
     ...ignoreTool.flatMap((path) => ['--ignore-tool', path]),
     ...anyValue.flatMap((path) => ['--any-value', path]),
     ...anyOrder.flatMap((path) => ['--any-order', path]),
+    ...(settings.faults?.fault ?? []).map((fault) => `--fault=${fault}`),
+    ...(settings.faults === null ? [] : ['--seed', String(settings.faults.seed)]),
     ...['--repeat', repeat, '--speed', String(speed), '--calls', calls],
     ...(asked?.words ?? []),
   ];

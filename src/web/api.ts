@@ -158,6 +158,8 @@ export type FrameView = {
   text?: string;
   base64?: string;
   edited: boolean;
+  /** What was done to it on purpose. */
+  fault?: { number: number; rule: string; action: string };
   original?: string;
   originalBase64?: string;
   redacted: boolean;

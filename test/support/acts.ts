@@ -31,6 +31,13 @@ async function recordGreetings(stage: Stage): Promise<void> {
   await stage.tapedeck('export', 'greetings', '--output', 'greetings.ndjson');
 }
 
+/** Records a call that is answered by an error on purpose, as `broken`. */
+async function recordBroken(stage: Stage): Promise<void> {
+  const said = [...HANDSHAKE, request(1, 'tools/list'), toolCall(2, 'greet')];
+  const fault = `--fault 'tool=greet error(-32000,"try later")'`;
+  await record(stage, `--name broken ${fault} -- node test/fixtures/versions.js 1`, said);
+}
+
 /** Records a call whose server sends progress and logs, as `talk`. */
 async function recordTalk(stage: Stage): Promise<void> {
   const call = request(1, 'tools/call', { name: 'talk', arguments: {}, _meta: { progressToken: 'p' } });
@@ -117,6 +124,7 @@ export const ACTS: Readonly<Record<string, Act>> = {
   },
   'npx mcp-tapedeck verify greetings -- node test/fixtures/versions.js 2': { before: recordGreetings },
   'npx mcp-tapedeck verify talk -- node test/fixtures/versions.js 2': { before: recordTalk },
+  'npx mcp-tapedeck show broken': { before: recordBroken, isLive: true },
   'npx mcp-tapedeck show demo': { before: makeSecrets, isLive: true },
   'npx mcp-tapedeck prune --older-than 30d --keep-errors --dry-run': {
     before: importOldSessions,

@@ -40,6 +40,8 @@ export type HttpOptions = {
   onEvent: (event: HttpEvent) => Promise<void> | undefined;
   /** Called with what the proxy's user should know, in words that are safe to print. */
   onNotice: (text: string) => void;
+  /** Called with each exchange before it is forwarded; its number is that of its events. */
+  onOpen?: ((exchange: number, request: IncomingMessage, response: ServerResponse) => void) | undefined;
 };
 
 export type HttpCapture = {
@@ -124,6 +126,7 @@ function createRelay(options: HttpOptions) {
     allowOrigins,
     onEvent,
     onNotice,
+    onOpen,
   } = options;
   const upstream = createUpstream(url, isInsecure);
   // Numbers, not a Set: V8's garbage collector is slow with a Set of short-lived objects.
@@ -171,16 +174,22 @@ function createRelay(options: HttpOptions) {
     open -= 1;
     onLeft();
   };
+  function begin(request: IncomingMessage, response: ServerResponse): void {
+    if (context.doubtful.has(request.socket)) return;
+    count += 1;
+    open += 1;
+    new ProxyExchange(context, count, request, response, onEnd).start();
+  }
+  /** Another function, so that nothing is asked of each request where nobody wants to know. */
+  function beginTold(request: IncomingMessage, response: ServerResponse): void {
+    if (!context.doubtful.has(request.socket)) onOpen?.(count + 1, request, response);
+    begin(request, response);
+  }
   /** How to break off each connection of HTTP/2. */
   const breaks = new Set<() => void>();
   return {
     context,
-    open(request: IncomingMessage, response: ServerResponse): void {
-      if (context.doubtful.has(request.socket)) return;
-      count += 1;
-      open += 1;
-      new ProxyExchange(context, count, request, response, onEnd).start();
-    },
+    open: onOpen === undefined ? begin : beginTold,
     /** A connection that its client has begun so, as one HTTP exchange. */
     openHttp2(client: Socket, beginning: Buffer): void {
       count += 1;

@@ -10,14 +10,18 @@ import type { Chunk, StdioChannel } from '../../protocol/wire/frame.ts';
 import { now } from '../clock.ts';
 import { createTerminator, forwardSignals, spawn } from './child.ts';
 
-type StdioOptions = {
-  command: string;
-  args: readonly string[];
+/** What the relay stands between. */
+export type RelayedStreams = {
   stdin: Readable;
   stdout: Writable;
   stderr: Writable;
   /** May return a promise: the channel then pauses until it is settled. */
   onChunk: (chunk: Chunk) => Promise<void> | undefined;
+};
+
+type StdioOptions = RelayedStreams & {
+  command: string;
+  args: readonly string[];
   /** Asked from time to time once the client has closed our stdin. */
   isClientGone: () => boolean;
 };

@@ -33,6 +33,7 @@ export function withConfig(
   const words = settings
     .filter(({ key }) => isFor(key.commands, command))
     .filter((setting) => isUnset(setting, env))
+    .filter(({ name }) => name !== 'faults' || isNamed(own))
     .flatMap(wordsOf);
   const at = own[0] === command ? 1 : 0;
   return [...argv.slice(0, at), ...withoutContrary(withoutIdle(words, own), own), ...argv.slice(at)];
@@ -48,6 +49,14 @@ function commandOf(words: readonly string[]): string {
 
 function isFor(commands: readonly string[] | null, command: string): boolean {
   return commands === null ? !WITHOUT_STORE.has(command) : commands.includes(command);
+}
+
+/**
+ * Whether the command line names its configuration file. Faults are taken from no other: a server that `wrap` has wrapped reads
+ * its user's own file, and nobody asked for faults there.
+ */
+function isNamed(words: readonly string[]): boolean {
+  return words.some((word) => word === '--config' || word.startsWith('--config='));
 }
 
 /** The environment counts before the files. */

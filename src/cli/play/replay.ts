@@ -1,4 +1,5 @@
 import { TapedeckError } from '../../errors.ts';
+import { FAULT_OPTIONS } from '../../fault/options.ts';
 import { type RedactionProfile, readProfile } from '../../protocol/redact/profile.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
@@ -17,6 +18,7 @@ import { type Command, type Io, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION } from '../options.ts';
 import { isHttpUrl } from '../record/http-options.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
+import { printPlan, readReplayFaults } from './faulty.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
 import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
 import { checkServing, createStop, type ServingOptions, type Stop, serve } from './serving.ts';
@@ -167,6 +169,10 @@ const REPLAY_OPTIONS = {
     describe: 'At the end, remove from the text recording the calls that nobody has asked for',
   },
   ...SUGGEST_OPTIONS,
+  fault: { ...FAULT_OPTIONS.fault, array: true, default: [] as string[], requiresArg: true },
+  seed: { ...FAULT_OPTIONS.seed, requiresArg: true },
+  'max-faults': { ...FAULT_OPTIONS['max-faults'], requiresArg: true },
+  'fault-plan': FAULT_OPTIONS['fault-plan'],
 } as const;
 
 export const replayCommand: Command<Options> = {
@@ -189,6 +195,10 @@ export const replayCommand: Command<Options> = {
       .example('$0 replay recordings/search.ndjson', 'A text recording, as it stands in a repository')
       .example('$0 replay monday tuesday', 'Two sessions, as one recording')
       .example('$0 replay demo --listen 127.0.0.1:0', 'Over HTTP, even if it was recorded over stdio')
+      .example(
+        "$0 replay demo --fault 'tool=search tool-error p=0.2' --seed 7",
+        'One search in five fails, the same ones in each run',
+      )
       .example('$0 replay demo --ignore-tool search:$.now --fail-on-miss', 'In a test')
       .example(
         '$0 replay monday --suggest-ignore tuesday',
@@ -240,10 +250,13 @@ async function replay(io: Io, argv: Options): Promise<void> {
 
 /** Answers clients until they have left or a signal has come. Sets the exit code. */
 async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Promise<void> {
+  const settings = readReplayFaults(argv);
   const playback = await openDeck(io, argv, log);
   const { recording, live, plan, finish } = playback;
   let stop: Stop | undefined;
+  let leave: (() => void) | null = null;
   try {
+    if (settings?.showsPlan) return await printPlan(io, recording, settings);
     const matching = createMatching(recording, {
       repeat: argv.repeat,
       ignore: argv.ignore,
@@ -266,7 +279,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
     sayRedactedSkills(io, recording);
     // Until here a signal ends the process at once, however large the recording is.
     stop = createStop(io);
-    await serve(io, recording, mock, argv, stop.asked);
+    leave = await serve(io, recording, mock, argv, stop.asked);
     if (plan.plays) sayUnasked(io, matching);
     if (argv['prune-unused']) pruneUnused(io, playback, matching);
     for (const remark of matching.idlePaths()) say(io, escapeText(remark));
@@ -283,6 +296,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
   } finally {
     stop?.ignoreSignals();
     playback.close();
+    leave?.();
   }
 }
 

@@ -1,13 +1,15 @@
 /** Serves a mock to clients: over stdio, or over HTTP with `--listen`. */
 
 import { TapedeckError } from '../../errors.ts';
+import type { FaultSettings, RawFaults } from '../../fault/faults.ts';
 import type { Mock } from '../../replay/mock.ts';
 import type { Recording } from '../../replay/recording/recording.ts';
 import { createStdioMock } from '../../replay/serve/stdio.ts';
 import { type Io, onStopSignals, say } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
+import { mockFaults, readReplayFaults, serveFaultyStdio } from './faulty.ts';
 
-export type ServingOptions = {
+export type ServingOptions = RawFaults & {
   listen: string | undefined;
   'allow-host': string[];
   'allow-origin': string[];
@@ -15,6 +17,7 @@ export type ServingOptions = {
 
 /** Throws `TapedeckError` `usage`. */
 export function checkServing(argv: ServingOptions): void {
+  readReplayFaults(argv);
   for (const name of ['allow-host', 'allow-origin'] as const) {
     if (argv.listen === undefined && argv[name].length > 0)
       throw new TapedeckError('usage', `Expected \`--listen\` with \`--${name}\`: stdio has no such thing.`);
@@ -31,17 +34,24 @@ export function createStop(io: Io): Stop {
   return { asked, ignoreSignals: onStopSignals(io, () => ask()) };
 }
 
-/** Runs until the clients have left or a signal has come. */
+/**
+ * Runs until the clients have left or a signal has come, or until a fault ends it. Then what it returns ends the process as that
+ * fault has it; null: it ends as ever.
+ */
 export async function serve(
   io: Io,
   recording: Recording,
   mock: Mock,
   argv: ServingOptions,
   stopped: Promise<void>,
-): Promise<void> {
-  if (argv.listen === undefined) await serveStdio(io, mock, stopped);
-  else await serveHttp(io, recording, mock, argv, stopped);
+): Promise<(() => void) | null> {
+  const settings = readReplayFaults(argv);
+  let leave: (() => void) | null = null;
+  if (argv.listen !== undefined) await serveHttp(io, recording, mock, argv, stopped, settings);
+  else if (settings === null) await serveStdio(io, mock, stopped);
+  else ({ leave } = await serveFaultyStdio(io, mock, stopped, settings));
   mock.end();
+  return leave;
 }
 
 /** Runs until the client has closed its end and has its answers, takes no more, or until it is stopped by a signal. */
@@ -71,15 +81,19 @@ async function serveHttp(
   mock: Mock,
   argv: ServingOptions,
   stopped: Promise<void>,
+  settings: FaultSettings | null,
 ): Promise<void> {
   const listen = readListen(argv.listen ?? '');
   const allow = { allowHosts: argv['allow-host'], allowOrigins: argv['allow-origin'] };
   const { createHttpMock } = await import('../../replay/serve/http.ts');
-  const server = await createHttpMock({ recording, mock, listen, ...allow }).catch((error) => {
+  const faults = settings === null ? null : mockFaults(io, settings);
+  const hooks = faults === null ? {} : { onOpen: faults.onOpen };
+  const server = await createHttpMock({ recording, mock, listen, ...allow, ...hooks }).catch((error) => {
     throw cannotListen(listen, error);
   });
   warnBeyondLoopback(io, listen, 'call it');
   say(io, `listening on ${server.url.href}; put this URL into the client’s config in place of the server’s`);
   await stopped;
   await server.stop();
+  faults?.end();
 }

@@ -91,10 +91,12 @@ async function play(
   const matching = createMatching(recording, { repeat: 'error', ignore: [], ignoreTool: [] });
   const mock = createMock({ recording, matching, speed: 'fast', events, override: answer });
   const stop = createStop(io);
+  let leave: (() => void) | null = null;
   try {
-    await serve(io, recording, mock, argv, stop.asked);
+    leave = await serve(io, recording, mock, argv, stop.asked);
   } finally {
     stop.ignoreSignals();
+    leave?.();
   }
 }
 

@@ -80,6 +80,11 @@ async function runWrapped(io: Io, argv: Options, words: string[], afterDashes: s
     const what = stray === undefined ? 'A command' : `\`--${stray}\``;
     throw new TapedeckError('usage', `${what} does not go with \`--wrapped\`. See: tapedeck record --help`);
   }
+  if ((argv.fault ?? []).length > 0)
+    throw new TapedeckError(
+      'usage',
+      '`--fault` does not go with `--wrapped`: what clients use every day is left alone.',
+    );
   const { recordWrapped } = await import('./http.ts');
   await recordWrapped(io, words, checkRecordOptions(argv), checkProxyOptions(argv));
 }

@@ -51,7 +51,7 @@ export type RawHttpOptions = {
   grace?: string | undefined;
 };
 
-export type HttpRecordOptions = Omit<HttpOptions, 'onEvent' | 'onNotice'>;
+export type HttpRecordOptions = Omit<HttpOptions, 'onEvent' | 'onNotice' | 'onOpen'>;
 
 export type ProxyOptions = Omit<HttpRecordOptions, 'upstream' | 'listen' | 'tls'>;
 

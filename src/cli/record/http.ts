@@ -8,6 +8,7 @@ import { ALL_TARGETS, findTargets, type Target } from '../../clients/targets.ts'
 import { shownUrl } from '../../clients/url.ts';
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
+import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
 import { VERSION } from '../../version.ts';
 import { type Io, ignoreErrors, onStopSignals, say, storeOf } from '../io.ts';
@@ -37,13 +38,16 @@ async function startHttpRecording(
 ): Promise<HttpRecording | null> {
   const { isStrict, redaction } = options;
   await checkRedaction(redaction);
+  const faulty = options.faults === null ? null : await import('./faulty-http.ts');
   const open = () => openRecorder(io, options, http.upstream, onFailure);
   let recorder: HttpRecorder | undefined = isStrict ? open() : undefined;
   const close = () => recorder?.close({ at: now(), reason: 'stopped', ...NOTHING });
   if (recorder !== undefined && !(await recorder.opened)) return null;
+  const record = (event: HttpEvent) => recorder?.append(event);
+  const onPurpose = faulty?.putHttpFaultsIn(options.faults ?? {}, record, (text) => say(io, text));
   const capture = await captureHttp({
     ...http,
-    onEvent: (event) => recorder?.append(event),
+    ...(onPurpose?.hooks ?? { onEvent: record }),
     onNotice: (text) => say(io, text),
   }).catch(async (error) => {
     // Its thread would keep this process alive.
@@ -58,13 +62,14 @@ async function startHttpRecording(
       const failed = capture.failedEvents();
       if (failed > 0)
         say(io, `${failed} pieces of traffic could not be recorded, because of a fault of tapedeck`);
+      onPurpose?.end();
       await close();
     },
   };
 }
 
 function openRecorder(io: Io, options: RecordOptions, upstream: URL, onFailure: () => void): HttpRecorder {
-  const { name, labels, ...recording } = options;
+  const { name, labels, faults: _, ...recording } = options;
   return openHttpRecorder({
     ...recording,
     file: storeOf(io, recording.file),
@@ -156,7 +161,9 @@ export async function recordHttp(io: Io, options: RecordOptions, http: HttpRecor
   ignoreErrors(io.stderr);
   try {
     const recording = await startHttpRecording(io, options, http, stop.fail).catch((error) => {
-      throw cannotListen(http.listen, error as NodeJS.ErrnoException);
+      throw error instanceof TapedeckError
+        ? error
+        : cannotListen(http.listen, error as NodeJS.ErrnoException);
     });
     if (recording === null) return leave(io, STRICT_REFUSED);
     sayWhere(io, http, recording.capture.url);

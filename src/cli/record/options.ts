@@ -7,6 +7,8 @@ import { parseArgs } from 'node:util';
 import { CONFIG_OPTIONS } from '../../config/location.ts';
 import { checkRetention, type RawRetention, RETENTION_OPTIONS, readSize } from '../../config/sizes.ts';
 import { TapedeckError } from '../../errors.ts';
+import type { RawFaults } from '../../fault/faults.ts';
+import { FAULT_OPTIONS } from '../../fault/options.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { RetentionLimits } from '../../store/keep/retention.ts';
 
@@ -30,6 +32,7 @@ export const RECORD_OPTIONS = {
   'max-queue': { type: 'string', describe: 'Memory for traffic that waits to be stored (default 256mb)' },
   ...RETENTION_OPTIONS,
   ...CONFIG_OPTIONS,
+  ...FAULT_OPTIONS,
   'no-redact': { type: 'boolean', describe: 'Store secrets as they are' },
   'no-redact-rule': {
     type: 'string',
@@ -64,23 +67,26 @@ export type RecordOptions = {
   retention: RetentionLimits | null;
   /** Null: with --no-redact. */
   redaction: RedactionProfile | null;
+  /** As they were written; null: none. */
+  faults: RawFaults | null;
 };
 
 /** Values as either parser returns them. */
-export type RawRecordOptions = RawRetention & {
-  db?: string | undefined;
-  name?: string | undefined;
-  label?: string[] | undefined;
-  strict?: boolean | undefined;
-  durable?: boolean | undefined;
-  'max-frame'?: string | undefined;
-  'max-queue'?: string | undefined;
-  'no-redact'?: boolean | undefined;
-  'no-redact-rule'?: string[] | undefined;
-  'redact-rule'?: string[] | undefined;
-  redact?: string[] | undefined;
-  capture?: string | undefined;
-};
+export type RawRecordOptions = RawRetention &
+  RawFaults & {
+    db?: string | undefined;
+    name?: string | undefined;
+    label?: string[] | undefined;
+    strict?: boolean | undefined;
+    durable?: boolean | undefined;
+    'max-frame'?: string | undefined;
+    'max-queue'?: string | undefined;
+    'no-redact'?: boolean | undefined;
+    'no-redact-rule'?: string[] | undefined;
+    'redact-rule'?: string[] | undefined;
+    redact?: string[] | undefined;
+    capture?: string | undefined;
+  };
 
 export type RecordCommand = { options: RecordOptions; command: string; args: string[] };
 
@@ -144,7 +150,20 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     maxQueueBytes: readSize('--max-queue', raw['max-queue'] ?? '256mb'),
     retention: checkRetention(raw),
     redaction: readRedaction(raw),
+    faults: readFaultOptions(raw),
   };
+}
+
+/** They are read where they are carried out; whether they may be, is said at once. */
+function readFaultOptions(raw: RawRecordOptions): RawFaults | null {
+  const { fault = [], seed, 'max-faults': most, 'fault-plan': plan } = raw;
+  if (fault.length > 0 && raw.strict)
+    throw new TapedeckError(
+      'usage',
+      'Expected either `--strict` or `--fault`, got both: nothing that is strict changes traffic on purpose.',
+    );
+  const isGiven = fault.length > 0 || seed !== undefined || most !== undefined || plan === true;
+  return isGiven ? raw : null;
 }
 
 function readRedaction(raw: RawRecordOptions): RedactionProfile | null {

@@ -2,7 +2,7 @@
 
 import { now } from '../../capture/clock.ts';
 import { dieBy, whyNotStarted } from '../../capture/stdio/child.ts';
-import { captureStdio, type StdioEnd } from '../../capture/stdio/relay.ts';
+import { captureStdio, type RelayedStreams, type StdioEnd } from '../../capture/stdio/relay.ts';
 import { openStderr, openStdin, openStdout } from '../../capture/stdio/streams.ts';
 import { commandLine } from '../../protocol/text.ts';
 import type { EndReason } from '../../store/file/columns.ts';
@@ -13,7 +13,7 @@ import { checkRedaction, labelsIn, type RecordCommand, troubleText } from './opt
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
-  const { name, labels, ...recording } = options;
+  const { name, labels, faults, ...recording } = options;
   const { isStrict } = recording;
   await checkRedaction(recording.redaction);
   let onWriterRuns = () => {};
@@ -55,13 +55,22 @@ export async function record({ options, command, args }: RecordCommand): Promise
     recorder = open();
     if (!(await recorder.opened)) return leave(1);
   }
-  const capture = captureStdio({
-    command,
-    args,
+  const streams: RelayedStreams = {
     stdin: openStdin(writerRuns),
     stdout: openStdout(writerRuns),
     stderr,
     onChunk: (chunk) => recorder?.append(chunk),
+  };
+  const faulty = faults === null ? null : await import('./faulty.ts');
+  const onPurpose = faulty?.putFaultsIn(faults ?? {}, streams, {
+    say,
+    onFaulty: (line) => recorder?.appendFaulty(line),
+    serverPid: () => capture.pid,
+  });
+  const capture = captureStdio({
+    command,
+    args,
+    ...(onPurpose?.streams ?? streams),
     isClientGone: () => process.ppid !== parentPid || recorder?.isClientGone() === true,
   });
   stopServer = capture.stop;
@@ -72,8 +81,11 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const end = await capture.end;
   if (end.spawnError !== null) say(whyNotStarted(command, end.spawnError));
   if (end.isCutOff) say(CUT_OFF);
-  await recorder.close({ ...end, reason: hasStopped ? 'stopped' : reasonOf(end) });
+  const exit = onPurpose?.end() ?? null;
+  const isStopped = hasStopped || exit !== null;
+  await recorder.close({ ...end, reason: isStopped ? 'stopped' : reasonOf(end) });
   if (hasStopped) leave(1);
+  else if (exit !== null) exit.signal === null ? leave(exit.code) : dieBy(exit.signal);
   else if (end.signal !== null) dieBy(end.signal);
   else leave(end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126));
 }

@@ -7,6 +7,7 @@ import {
   type Channel,
   FIRST_CLIENT,
   type Frame,
+  type FrameFault,
   type FramePart,
   type HttpMark,
   type LineEnd,
@@ -34,7 +35,18 @@ const MARKS: Record<HttpMark, true> = {
   replayed: true,
 };
 
-const STDIO_MEMBERS = ['ms', 'client', 'channel', 'unfinished', 'part', 'lineEnd', 'truncated', 'redacted'];
+const STDIO_MEMBERS = [
+  'ms',
+  'client',
+  'channel',
+  'unfinished',
+  'part',
+  'lineEnd',
+  'truncated',
+  'redacted',
+  'fault',
+  'original',
+];
 
 const HTTP_MEMBERS = [
   'ms',
@@ -46,6 +58,7 @@ const HTTP_MEMBERS = [
   'truncated',
   'redacted',
   'marks',
+  'fault',
   'original',
 ];
 
@@ -53,7 +66,7 @@ const RULE_ID = /^[a-z0-9-]+$/;
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** The line in pieces. `original` is what the sender had sent, where it was edited. */
+/** The line in pieces. `original` is what the sender had sent, where it was edited or a fault changed it. */
 export function* frameLine(frame: BareFrame, ms: string, original: Buffer | null): Generator<string> {
   const { channel, http, payload, client } = frame;
   const exchange = http === null ? '' : `,"http":${http.exchange}`;
@@ -70,7 +83,7 @@ export function* frameLine(frame: BareFrame, ms: string, original: Buffer | null
   yield '}\n';
 }
 
-function formJson({ channel, part, lineEnd, truncated, size, http, redacted }: BareFrame): string {
+function formJson({ channel, part, lineEnd, truncated, size, http, redacted, fault }: BareFrame): string {
   let text = '';
   if (part !== PARTS[channel][0]) text += `,"part":"${part}"`;
   if (http === null && lineEnd !== '\n') text += `,"lineEnd":${JSON.stringify(lineEnd)}`;
@@ -81,6 +94,10 @@ function formJson({ channel, part, lineEnd, truncated, size, http, redacted }: B
   if (redacted !== undefined) {
     const ownSize = truncated ? '' : `"size":${size},`;
     text += `,"redacted":{${ownSize}"rules":${JSON.stringify(redacted)}}`;
+  }
+  if (fault !== undefined) {
+    const { number, rule, action } = fault;
+    text += `,"fault":${JSON.stringify({ number, rule, action })}`;
   }
   if (http !== null && http.marks.length > 0) text += `,"marks":${JSON.stringify(http.marks)}`;
   return text;
@@ -108,14 +125,34 @@ export function readFrame(line: Members, at: number, isStdio: boolean): Frame | 
     ...readClient(line),
     size: isCut ? size : (redacted.size ?? payload.length),
   };
-  if (exchange === null) {
-    if (sha256 !== null) throw new BadLine('`sha256` is for bodies and events, not for lines of stdio');
-    return { ...common, lineEnd: line.oneOf('lineEnd', LINE_ENDS) ?? '\n', http: null };
-  }
   const originalMembers = line.object('original');
   originalMembers?.only(...payloadMembers(channel));
   const original = originalMembers === null ? null : readPayload(channel, originalMembers);
-  return { ...common, lineEnd: '', http: { exchange, marks: readMarks(line), original, sha256 } };
+  const fault = readFault(line.object('fault'), original);
+  if (exchange === null) {
+    if (original !== null && fault === null)
+      throw new BadLine('`original` of a line of stdio goes with a `fault`');
+    if (sha256 !== null) throw new BadLine('`sha256` is for bodies and events, not for lines of stdio');
+    return { ...common, ...fault, lineEnd: line.oneOf('lineEnd', LINE_ENDS) ?? '\n', http: null };
+  }
+  const edit = fault === null ? original : null;
+  return {
+    ...common,
+    ...fault,
+    lineEnd: '',
+    http: { exchange, marks: readMarks(line), original: edit, sha256 },
+  };
+}
+
+/** `original`: what the sender had sent; null where it went on as it was. */
+function readFault(fault: Members | null, original: Buffer | null): { fault: FrameFault } | null {
+  if (fault === null) return null;
+  fault.only('number', 'rule', 'action');
+  const number = fault.count('number');
+  const [rule, action] = [fault.text('rule'), fault.text('action')];
+  if (number === null || rule === null || action === null)
+    throw new BadLine('expected `number`, `rule` and `action` in `fault`');
+  return { fault: { number, rule, action, original } };
 }
 
 function readHttpNumber(line: Members, channel: Channel, isStdio: boolean): number | null {

@@ -13,7 +13,7 @@ import {
 } from '../../protocol/message/conversation.ts';
 import { type HttpClosing, httpClosing } from '../../protocol/message/correlate.ts';
 import { withoutByteOrderMark } from '../../protocol/text.ts';
-import { directionOf, type Frame } from '../../protocol/wire/frame.ts';
+import { directionOf, type Frame, sentBytes } from '../../protocol/wire/frame.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { HttpExchangeRow } from '../../store/read/http.ts';
 import { type SessionRow, sessionDetails, stateOf } from '../../store/read/sessions.ts';
@@ -109,6 +109,8 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
     inspectDeprecated(report, session),
   ];
   const reader = createReader(conversation);
+  /** HTTP exchanges that are open and had a fault put into them. */
+  const faulted = new Set<number>();
 
   function take(): Finding[] {
     const taken = findings;
@@ -118,8 +120,9 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
 
   return {
     frame(frame, seq) {
-      const { channel, payload, http } = frame;
-      const seen = { place: { seq, n: 0 }, channel, payload, http: http?.exchange ?? null };
+      const { channel, http } = frame;
+      if (frame.fault !== undefined && http !== null) faulted.add(http.exchange);
+      const seen = { place: { seq, n: 0 }, channel, payload: sentBytes(frame), http: http?.exchange ?? null };
       for (const inspector of inspectors) inspector.frame?.(seen);
       for (const seen of reader.read(frame, seq)) for (const { message } of inspectors) message?.(seen);
       return take();
@@ -128,7 +131,9 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
       const closed = how === null ? [] : conversation.close(httpExchange.number, how);
       const places = closed.map(({ place }) => place);
       for (const inspector of inspectors) inspector.httpExchange?.(httpExchange, places);
-      return take();
+      const found = take();
+      // Its status and its end may be the fault's.
+      return faulted.delete(httpExchange.number) ? [] : found;
     },
     end() {
       for (const { end } of inspectors) end?.();
@@ -197,6 +202,7 @@ function createReader(conversation: Conversation): { read(frame: Frame, seq: num
       asked: isAnswer ? target : null,
       http,
       isBatch,
+      fault: frame.fault ?? null,
     };
   }
 

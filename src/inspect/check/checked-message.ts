@@ -3,6 +3,7 @@
 import { isObject, type JsonObject } from '../../protocol/json/read.ts';
 import type { Correlation, Place } from '../../protocol/message/correlate.ts';
 import type { Message } from '../../protocol/message/message.ts';
+import type { FrameFault } from '../../protocol/wire/frame.ts';
 import type { EarlierTools } from '../verdict/earlier.ts';
 import type { Side } from './rules.ts';
 
@@ -43,6 +44,8 @@ export type CheckedMessage = {
   /** Number of the HTTP exchange it came on. */
   http: number | null;
   isBatch: boolean;
+  /** What was done to it on purpose; null: nothing. It stands here as its sender had sent it. */
+  fault: FrameFault | null;
 };
 
 /** A frame, whether there is a message in it or not. */

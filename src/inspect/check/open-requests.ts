@@ -20,6 +20,9 @@ import type { Report, Side } from './rules.ts';
 /** Codes of errors that answer what could not be read, so that they have no id to give. */
 const UNREADABLE = new Set([-32700, -32600]);
 
+/** Faults that take what was open along. */
+const ENDING = /^(?:close|reset|exit)/;
+
 type OpenRequest = {
   place: Place;
   side: Side;
@@ -34,13 +37,17 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
   const open = new BoundedMap<string, OpenRequest>(MAX_REMEMBERED);
   const used = new BoundedMap<string, true>(MAX_REMEMBERED);
   const answered = new BoundedMap<string, true>(MAX_REMEMBERED);
+  /** Requests that a fault was put into: what becomes of them is nobody's doing. */
+  const excused = new BoundedMap<string, true>(MAX_REMEMBERED);
   let lastOfClient = 0;
+  let isCutShort = false;
   /** Several clients may stand in one session of stateless traffic, each with ids of its own. */
   const isOneClient = basis !== 'stateless';
 
   function message(seen: CheckedMessage): void {
     const { message } = seen;
     if (seen.side === 'client') lastOfClient = seen.place.seq;
+    if (seen.fault !== null && ENDING.test(seen.fault.action)) isCutShort = true;
     if (message.kind === 'request') request(seen, message.id.key, message.id.text, message.id.type);
     else if (message.kind === 'result' || message.kind === 'error') answer(seen);
     if (seen.correlation.relation === 'cancel' && seen.correlation.to !== null) close(seen.correlation.to);
@@ -54,6 +61,11 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
       report('id-reused', seen.side, seen, 'an id of its own', `id ${text}, used before`);
     used.set(own, true);
     answered.delete(own);
+    if (seen.fault !== null) {
+      excused.set(own, true);
+      return;
+    }
+    excused.delete(own);
     const { canonical: method } = seen.message as Extract<CheckedMessage['message'], { kind: 'request' }>;
     open.set(placeKey(seen.place), {
       place: seen.place,
@@ -74,6 +86,10 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
       return;
     }
     const asker = `${opposite(side)} ${message.id.key}`;
+    const isExcused = excused.has(asker);
+    // Who did not get it may have it sent again.
+    if (seen.fault !== null) excused.set(asker, true);
+    if (isExcused) return;
     if (correlation.remark !== 'no-open-request') {
       if (correlation.to !== null) close(correlation.to);
       answered.set(asker, true);
@@ -102,7 +118,7 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
   }
 
   function end(): void {
-    if (!isWhole) return;
+    if (!isWhole || isCutShort) return;
     for (const request of open.values()) {
       const { place, side, method, revision } = request;
       if (isOwed(request))
@@ -213,6 +229,8 @@ export function inspectCancellation(report: Report): Inspector {
   /** By asker and id: when the last request of that id was answered. */
   const answered = new BoundedMap<string, number>(MAX_REMEMBERED);
   const cancelled = new BoundedMap<string, true>(MAX_REMEMBERED);
+  /** By asker and id: answered, but a fault kept that from the asker, or kept it waiting. */
+  const excused = new BoundedMap<string, true>(MAX_REMEMBERED);
 
   function message(seen: CheckedMessage): void {
     const { message, correlation } = seen;
@@ -220,28 +238,30 @@ export function inspectCancellation(report: Report): Inspector {
     if (methodOf(seen) === 'notifications/cancelled') cancel(seen);
     else if (correlation.relation === 'reply' && correlation.to !== null) {
       const place = `${correlation.to.seq}.${correlation.to.n}`;
-      if (cancelled.has(place))
+      if (cancelled.has(place) && seen.fault === null)
         report('answer-cancelled', seen.side, seen, 'no answer', 'one to a request that was cancelled');
       if ((message.kind === 'result' || message.kind === 'error') && message.id !== null)
-        answer(`${seen.side === 'client' ? 'server' : 'client'} ${message.id.key}`, seen.at);
+        answer(`${opposite(seen.side)} ${message.id.key}`, seen);
     }
   }
 
   function begin(key: string): void {
     open.set(key, true);
     answered.delete(key);
+    excused.delete(key);
   }
 
-  function answer(key: string, at: number): void {
+  function answer(key: string, { at, fault }: CheckedMessage): void {
     open.delete(key);
     answered.set(key, at);
+    if (fault !== null) excused.set(key, true);
   }
 
   function cancel(seen: CheckedMessage): void {
     const { cancels } = seen.message.details;
     const { to } = seen.correlation;
     if (to !== null) cancelled.set(`${to.seq}.${to.n}`, true);
-    if (to !== null || cancels === null) return;
+    if (to !== null || cancels === null || excused.has(`${seen.side} ${cancels}`)) return;
     const id = shown(seen.params?.['requestId'] ?? seen.params?.['id']);
     const other = seen.side === 'client' ? 'server' : 'client';
     if (open.has(`${other} ${cancels}`))

@@ -20,7 +20,7 @@ export type CallRecord = {
   until: number | null;
 };
 
-const OUTCOMES = ['ok', 'tool-error', 'error', 'cancelled', 'input-required', 'unanswered'] as const;
+const OUTCOMES = ['ok', 'tool-error', 'error', 'cancelled', 'input-required', 'unanswered', 'fault'] as const;
 
 export type CallStatus = (typeof OUTCOMES)[number];
 
@@ -95,6 +95,11 @@ export function figuresOf(calls: Iterable<CallRecord>): SessionFigures {
 }
 
 function addCall(figures: Figures, { kind, bytes, answerBytes, outcome, latency }: CallRecord): void {
+  // What was put in on purpose says nothing of a server: it is counted, and counts for nothing else.
+  if (outcome === 'fault') {
+    addOutcome(figures, outcome, 1);
+    return;
+  }
   figures.count += 1;
   figures.bytes += bytes;
   figures.answerBytes += answerBytes;

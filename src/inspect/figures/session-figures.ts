@@ -14,7 +14,7 @@ export function prepareFigures(store: Store, only?: FrameSelection): (session: S
   const select = store.prepare<[object], CallRow>(`
     SELECT m.kind, m.canonical AS method, CASE WHEN m.canonical IN ('tools/call', 'prompts/get') THEN m.target END AS target,
       f.channel IN ('stdin', 'request') AS isClients, m.n, f.size, f.at, m.seq AS "from", a.latency,
-      coalesce(a.outcome, m.outcome) AS outcome, a.seq AS answer, a.n AS answerN, g.size AS answerSize,
+      iif(m.outcome = 'fault', 'fault', coalesce(a.outcome, m.outcome)) AS outcome, a.seq AS answer, a.n AS answerN, g.size AS answerSize,
       iif(a.seq IS NULL AND m.kind = 'request', (SELECT min(x.seq) FROM message AS x
         WHERE x.session = m.session AND x.to_seq = m.seq AND x.to_n = m.n AND x.relation = 'cancel'), NULL) AS cancelled
     FROM message AS m
@@ -106,7 +106,7 @@ function createCosts(store: Store, session: SessionRow): { take(row: CallRow): v
 
   return {
     take(row) {
-      if (row.kind !== 'request') return;
+      if (row.kind !== 'request' || row.outcome === 'fault') return;
       clock.add(waitsOf(row));
       if (row.isClients === 0) return;
       const { method, answer, answerN, outcome } = row;

@@ -49,7 +49,7 @@ function targetOf(...methods: string[]): Pick<Field, 'sql'> {
   );
 }
 
-const STATUS_SQL = `coalesce(a.outcome, c.outcome, CASE WHEN c.kind = 'request' THEN
+const STATUS_SQL = `coalesce(iif(c.outcome = 'fault', 'fault', a.outcome), c.outcome, CASE WHEN c.kind = 'request' THEN
   CASE WHEN EXISTS (SELECT 1 FROM message AS x WHERE x.session = c.session AND x.to_seq = c.seq AND x.to_n = c.n
     AND x.relation = 'cancel') THEN 'cancelled' ELSE 'unanswered' END END)`;
 
@@ -78,7 +78,7 @@ export const FIELDS = {
   status: {
     type: 'choice',
     joins: ANSWER,
-    choices: choicesOf('ok', 'tool-error', 'error', 'cancelled', 'input-required', 'unanswered'),
+    choices: choicesOf('ok', 'tool-error', 'error', 'cancelled', 'input-required', 'unanswered', 'fault'),
     ...from(STATUS_SQL),
   },
   kind: {

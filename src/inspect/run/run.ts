@@ -81,7 +81,7 @@ export type RunCall = {
   at: number;
   /** Null where it has no answer. */
   lasted: number | null;
-  outcome: 'ok' | 'tool-error' | 'error' | 'cancelled' | 'input-required' | 'unanswered';
+  outcome: 'ok' | 'tool-error' | 'error' | 'cancelled' | 'input-required' | 'unanswered' | 'fault';
   /** Of a failure: what the client asked next, of any server, by its place among the calls; null: nothing. */
   next: { call: number; isSame: boolean; after: number } | null;
 };

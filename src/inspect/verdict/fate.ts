@@ -9,7 +9,7 @@
  * - An answer that was handed over is the client's to lose: where it cancels long after, or leaves before it has all of it.
  */
 
-import type { Place } from '../../protocol/message/correlate.ts';
+import type { Outcome, Place } from '../../protocol/message/correlate.ts';
 import { canonicalMethod } from '../../protocol/message/methods.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { MessageRow } from '../../store/read/frames.ts';
@@ -68,6 +68,8 @@ export function prepareFates(store: Store, session: SessionRow): (row: FateRow) 
 
   function ofRequest(place: Place, outcome: string | null): Fate | null {
     const answer = look.answerTo(place);
+    // What became of it was asked for.
+    if (outcome === FAULT || answer?.outcome === FAULT) return null;
     const isOwnAnswer = answer !== undefined && answer.outcome !== 'cancelled';
     if (isOwnAnswer && answer.channel !== 'response') return null;
     const request = look.asked(place);
@@ -83,7 +85,7 @@ export function prepareFates(store: Store, session: SessionRow): (row: FateRow) 
     const base = { ...NOTHING, asked: named.by === 'client' ? 'server' : 'client', by: named.by } as const;
     if (named.request === null) return named.isSure ? { ...base, verdict: 'never-came' } : null;
     const answer = look.answerTo(named.request);
-    if (answer === undefined) return null;
+    if (answer === undefined || answer.outcome === FAULT) return null;
     const gap = named.at - answer.at;
     return { ...base, verdict: gap < CROSSING ? 'crossed' : 'dropped', answerSeq: answer.seq, gap };
   }
@@ -96,6 +98,8 @@ export function prepareFates(store: Store, session: SessionRow): (row: FateRow) 
 }
 
 const CANCELLED = 'notifications/cancelled';
+
+const FAULT = 'fault' satisfies Outcome;
 
 const NOTHING = { by: null, waited: null, why: null, answerSeq: null, gap: null, readBy: null } as const;
 

@@ -4,7 +4,7 @@ import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
 import { bodyText, messageLabel } from '../../protocol/message/label.ts';
 import { type Message, problemText } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
-import { directionOf } from '../../protocol/wire/frame.ts';
+import { directionOf, type FrameFault } from '../../protocol/wire/frame.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
 import type { BareFrame, MessageRow, StoredFrame } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
@@ -120,11 +120,28 @@ export function* frameBlock(
   if (frame.messages.length > 0) yield* messageBlocks(session, frame, options);
   else if (frame.part === 'foreign-body') yield* foreignBlock(session, frame, options);
   else yield* strayLine(session, frame, options);
+  if (frame.fault !== undefined) {
+    yield* faultNotes(frame, frame.fault, options);
+    return;
+  }
   const original = frame.isEdited ? options.originalOf(frame.seq) : null;
   if (original !== null) {
     const text = original.toString('utf8', 0, options.style.width * 4);
     yield noteLine(`edited, was ${text.trim()}`, options.style);
   }
+}
+
+/** What was done on purpose, and what went on in place of what was said. */
+function* faultNotes(
+  { payload, channel }: StoredFrame,
+  { number, action, original }: FrameFault,
+  { style }: ViewOptions,
+): Generator<string> {
+  yield noteLine(`fault ${number}: ${action}`, style);
+  if (original === null) return;
+  const text = payload.toString('utf8', 0, style.width * 4).trim();
+  const receiver = directionOf(channel) === 'client-to-server' ? 'server' : 'client';
+  yield noteLine(text === '' ? `the ${receiver} got nothing` : `the ${receiver} got ${text}`, style);
 }
 
 /** A text that is no message: a line of stderr, an error page, a comment of an event stream, what a kill left over. */

@@ -77,7 +77,12 @@ export function* frameJson(sessionId: string, frame: StoredFrame, details: Frame
   };
   yield `${JSON.stringify(head).slice(0, -1)},`;
   yield* bytesJson('text', 'base64', frame.payload);
-  yield `,"edited":${frame.isEdited}`;
+  const { fault } = frame;
+  yield `,"edited":${frame.isEdited && fault === undefined}`;
+  if (fault !== undefined) {
+    const { number, rule, action } = fault;
+    yield `,"fault":${JSON.stringify({ number, rule, action })}`;
+  }
   const original = frame.isEdited ? details.originalOf(frame.seq) : null;
   if (original !== null) {
     yield ',';

@@ -87,6 +87,11 @@ const FIGURES: readonly Column<Group>[] = [
     isFor: ({ figures }) => outcome(figures, 'cancelled') > 0,
     expendable: 2,
   },
+  {
+    ...ofCalls('FAULTS', (figures) => String(outcome(figures, 'fault'))),
+    isFor: ({ figures }) => outcome(figures, 'fault') > 0,
+    expendable: 2,
+  },
   latency('P50', 0.5, 1),
   latency('P95', 0.95, 1),
   latency('P99', 0.99, 3),
@@ -125,6 +130,10 @@ export function* statsLines(
     formatCount(calls.count, 'call'),
     formatCount(failed(calls), 'error'),
     `${formatNumber(outcome(calls, 'unanswered'))} unanswered`,
+    // They count for nothing else.
+    ...(outcome(calls, 'fault') > 0
+      ? [`${formatCount(outcome(calls, 'fault'), 'call')} with a fault on purpose`]
+      : []),
   ];
   yield style.colors.bold(parts.join(', '));
   if (isWhole) for (const line of costLines(stats)) yield clip(line, style.width);
@@ -229,6 +238,7 @@ export function groupJson({ figures, took, session, costs, definitionBytes: defi
     cancelled: outcome(figures, 'cancelled'),
     inputRequired: outcome(figures, 'input-required'),
     unanswered: outcome(figures, 'unanswered'),
+    ...(outcome(figures, 'fault') > 0 ? { faults: outcome(figures, 'fault') } : {}),
     atOnce,
     bytes,
     answerBytes,

@@ -4,7 +4,7 @@
  */
 
 import { META_RULE } from '../redact/redactor.ts';
-import { directionOf, type Frame, type FramePart } from '../wire/frame.ts';
+import { directionOf, type Frame, type FramePart, sentBytes } from '../wire/frame.ts';
 import { readSse, type SseFields } from '../wire/sse.ts';
 import {
   type ClosedRequest,
@@ -62,7 +62,10 @@ export function createConversation(): Conversation {
       // It was counted when it came first.
       if (http?.marks.includes('replayed')) return { seq, n, message, correlation: NOTHING };
       const place = { seq, n };
-      const correlation = correlator.add(message, directionOf(frame.channel), place, at, exchange);
+      if (isKeptBack(frame) && message.kind === 'request')
+        return { seq, n, message, correlation: { ...NOTHING, outcome: 'fault' } };
+      const sent = correlator.add(message, directionOf(frame.channel), place, at, exchange);
+      const correlation = frame.fault === undefined ? sent : withFault(message, sent);
       learn(facts, message, correlation);
       return { seq, n, message, correlation };
     });
@@ -77,6 +80,17 @@ export function createConversation(): Conversation {
   return { add, close, facts: () => ({ ...facts, unanswered: correlator.unanswered() }) };
 }
 
+/** A fault kept it from arriving as it was sent, so that nobody owes an answer. */
+function isKeptBack({ fault }: FrameWithReading): boolean {
+  return fault !== undefined && fault.original !== null;
+}
+
+/** How a call ended that a fault was put into says nothing of its server. */
+function withFault({ kind }: Message, sent: Correlation): Correlation {
+  const isOfCall = sent.relation === 'reply' || kind === 'request';
+  return isOfCall ? { ...sent, outcome: 'fault' } : sent;
+}
+
 /**
  * What was read of a payload when it came in, so that nobody reads it again. It is true of these very bytes alone: where
  * redaction has put others in their place, positions and texts have changed, and they are read anew.
@@ -85,12 +99,16 @@ type Reading = { payload: Buffer; messages?: readonly Message[]; sse?: SseFields
 
 export type FrameWithReading = Frame & { reading?: Reading | undefined };
 
-/** The messages of one frame. stderr is free text, and framing and foreign bodies hold none. */
+/**
+ * The messages of one frame: where a fault was put into it, those that its sender had sent. stderr is free text, and framing and
+ * foreign bodies hold none.
+ */
 export function messagesOf(frame: FrameWithReading): readonly Message[] {
-  const { channel, payload, part, truncated, http, redacted, reading } = frame;
+  const { channel, payload, part, truncated, http, redacted, reading, fault } = frame;
   if (channel === 'stderr' || !HOLDS_MESSAGES.has(part) || redacted?.includes(META_RULE)) return [];
   if (truncated) return [invalid('truncated')];
-  const known = reading !== undefined && reading.payload === payload ? reading.messages : undefined;
+  const isKnown = reading !== undefined && reading.payload === payload && fault === undefined;
+  const known = isKnown ? reading.messages : undefined;
   const messages = known ?? parseMessages(jsonOf(frame));
   if (part === 'lsp-body') return messages.map((message) => withRemarks(message, ['lsp-framing']));
   return http === null || http.marks.length === 0
@@ -101,8 +119,10 @@ export function messagesOf(frame: FrameWithReading): readonly Message[] {
 const HOLDS_MESSAGES: ReadonlySet<FramePart> = new Set<FramePart>(['line', 'lsp-body', 'body', 'event']);
 
 /** The bytes of a frame that its messages are read from: of an event its data, else all of it. */
-export function jsonOf(frame: Pick<FrameWithReading, 'channel' | 'payload' | 'reading'>): Buffer {
-  return frame.channel === 'sse' ? (sseFieldsOf(frame).data ?? NO_BYTES) : frame.payload;
+export function jsonOf(frame: Pick<FrameWithReading, 'channel' | 'payload' | 'reading' | 'fault'>): Buffer {
+  if (frame.channel !== 'sse') return sentBytes(frame);
+  const fields = frame.fault === undefined ? sseFieldsOf(frame) : readSse(sentBytes(frame));
+  return fields.data ?? NO_BYTES;
 }
 
 /** The fields of a frame that is an event of a stream. */

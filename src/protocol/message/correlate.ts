@@ -27,8 +27,8 @@ export type Place = { seq: number; n: number };
 
 type Relation = 'reply' | 'progress' | 'cancel' | 'round' | 'task' | 'subscription';
 
-/** How an exchange ended. One without an outcome is unanswered. */
-export type Outcome = 'ok' | 'tool-error' | 'error' | 'cancelled' | 'input-required';
+/** How an exchange ended. One without an outcome is unanswered. `fault`: one was put in on purpose. */
+export type Outcome = 'ok' | 'tool-error' | 'error' | 'cancelled' | 'input-required' | 'fault';
 
 /** `latency` is in microseconds, from the request's last byte to the answer's. Only answers have one. */
 export type Correlation = {

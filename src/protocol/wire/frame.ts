@@ -41,7 +41,21 @@ export type Frame = {
   redacted?: readonly string[];
   /** Which client it came from or went to, where a session has several: from 2 on. Missing for the first, or only, one. */
   client?: number;
+  /** What was done to it on purpose. */
+  fault?: FrameFault;
 };
+
+/**
+ * What `--fault` did to a frame: the number and the text of the rule, and its action with the values that were drawn. `original`
+ * is what the sender had sent, where something else, or nothing, went on; empty for what nobody had sent; null where the
+ * bytes went on as they were.
+ */
+export type FrameFault = { number: number; rule: string; action: string; original: Buffer | null };
+
+/** What the sender of a frame had sent. */
+export function sentBytes({ payload, fault }: Pick<Frame, 'payload' | 'fault'>): Buffer {
+  return fault?.original ?? payload;
+}
 
 /** Where a frame does not name its client. */
 export const FIRST_CLIENT = 1;

@@ -1,3 +1,5 @@
+import type { FrameFault } from './frame.ts';
+
 /**
  * The events of one HTTP exchange (a request and its response) at the proxy, piece by piece, as they pass. `request` comes first
  * and `end` last; the two directions interleave between them as they did on the wire.
@@ -13,7 +15,18 @@ export type HttpEvent =
   | HttpResponseEvent
   /** `bytes` as they went to the client; `original` where an edit made them differ. */
   | { type: 'response-body'; exchange: number; at: number; bytes: Uint8Array; original?: Uint8Array }
+  /** A body, or an event of a stream, that a fault was put into: whole. `bytes` as they went on. */
+  | HttpFaultEvent
   | HttpEndEvent;
+
+export type HttpFaultEvent = {
+  type: 'fault';
+  exchange: number;
+  at: number;
+  channel: 'response' | 'sse';
+  bytes: Uint8Array;
+  fault: FrameFault;
+};
 
 export type HttpRequestEvent = {
   type: 'request';

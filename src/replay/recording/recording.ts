@@ -173,8 +173,10 @@ type IsOwnRefusal = (place: Place, httpExchange: number, status: number) => bool
 
 function* eachLine(store: Store, { number }: SessionRow, isOwnRefusal: IsOwnRefusal): Generator<ScriptLine> {
   const refused = new Set<number>();
+  const faulted = faultedFrames(store, number);
   for (const row of store.prepare<[number], LineRow>(SELECT_LINES).raw().iterate(number)) {
     const [seq, n, id, kind, method, target, relation, toSeq, toN, channel, at, httpExchange, status] = row;
+    if (faulted.has(seq) || (toSeq !== null && faulted.has(toSeq))) continue;
     if ((status === BAD_REQUEST || status === NOT_FOUND) && httpExchange !== null) {
       if (kind === 'request' && isOwnRefusal({ seq, n }, httpExchange, status)) refused.add(httpExchange);
       if (refused.has(httpExchange)) continue;
@@ -185,6 +187,20 @@ function* eachLine(store: Store, { number }: SessionRow, isOwnRefusal: IsOwnRefu
     const [client, errorCode] = [clientIn(row[FLAGS]), row[ERROR_CODE]];
     yield { place, id, direction, kind, method, target, at, httpExchange, relation, to, client, errorCode };
   }
+}
+
+/** What had a fault put into it on purpose, and the requests that were answered so: no server has ever answered like that. */
+function faultedFrames(store: Store, session: number): ReadonlySet<number> {
+  const select = store.prepare<[number], [seq: number, toSeq: number | null]>(
+    `SELECT x.seq, m.to_seq FROM frame_fault AS x LEFT JOIN message AS m
+       ON m.session = x.session AND m.seq = x.seq AND m.relation = 'reply' WHERE x.session = ?`,
+  );
+  const faulted = new Set<number>();
+  for (const [seq, toSeq] of select.raw().iterate(session)) {
+    faulted.add(seq);
+    if (toSeq !== null) faulted.add(toSeq);
+  }
+  return faulted;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Serves a recording over HTTP, whatever its own transport was, to any number of clients. */
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import {
@@ -26,6 +26,8 @@ type HttpMockOptions = {
   listen: Listen;
   allowHosts: readonly string[];
   allowOrigins: readonly string[];
+  /** Called with each HTTP exchange, numbered from 1 on, before it is answered. */
+  onOpen?: ((exchange: number, request: IncomingMessage, response: ServerResponse) => void) | undefined;
 };
 
 export type HttpMock = {
@@ -68,6 +70,7 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
   const onClose = () => {
     if (isStopping) setImmediate(() => server.closeIdleConnections());
   };
+  if (options.onOpen !== undefined) tellOf(server, options.onOpen);
   server.on('request', (request, response) => {
     // A client may leave at any moment; its answer is dropped then.
     response.on('error', ignore);
@@ -89,6 +92,14 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
       mock.end();
     },
   };
+}
+
+function tellOf(server: Server, onOpen: NonNullable<HttpMockOptions['onOpen']>): void {
+  let count = 0;
+  server.on('request', (request, response) => {
+    count += 1;
+    onOpen(count, request, response);
+  });
 }
 
 function ignore(): void {}

@@ -308,4 +308,43 @@ export const MIGRATIONS: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX trace_id ON trace (trace_id);
   `,
+  // Faults
+  `
+  -- What --fault did to a frame; what its sender had sent is in frame_edit, where something else or nothing went on.
+  CREATE TABLE frame_fault (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    rule TEXT NOT NULL,
+    action TEXT NOT NULL,
+    PRIMARY KEY (session, seq),
+    FOREIGN KEY (session, seq) REFERENCES frame (session, seq) ON DELETE CASCADE
+  ) WITHOUT ROWID;
+
+  DROP VIEW exchange;
+  CREATE VIEW exchange AS
+  SELECT session.id AS session, request.seq AS request_seq, answer.seq AS answer_seq,
+    CASE WHEN asked.channel IN ('stdin', 'request') THEN 'client' ELSE 'server' END AS asked_by,
+    request.id, request.id_type, request.canonical AS method, request.target,
+    asked.at AS asked_at, answer.latency / 1000.0 AS latency_ms,
+    CASE
+      WHEN request.outcome = 'fault' THEN 'fault'
+      WHEN answer.outcome IS NOT NULL THEN answer.outcome
+      WHEN request.outcome IS NOT NULL THEN request.outcome
+      WHEN EXISTS (
+        SELECT 1 FROM message AS cancel
+        WHERE cancel.session = request.session AND cancel.to_seq = request.seq AND cancel.to_n = request.n
+          AND cancel.relation = 'cancel'
+      ) THEN 'cancelled'
+      ELSE 'unanswered'
+    END AS outcome,
+    answer.error_code, asked.http
+  FROM message AS request
+  JOIN session ON session.number = request.session
+  JOIN frame AS asked ON asked.session = request.session AND asked.seq = request.seq
+  LEFT JOIN message AS answer
+    ON answer.session = request.session AND answer.to_seq = request.seq AND answer.to_n = request.n
+    AND answer.relation = 'reply'
+  WHERE request.kind = 'request';
+  `,
 ];

@@ -215,7 +215,7 @@ function redactStored(
   const { http, payload } = frame;
   // Its bytes are gone already.
   if (http?.marks.includes('undecoded') && payload.length === 0) return frame;
-  if (http === null || !frame.isEdited) return redact(frame);
+  if (http === null || !frame.isEdited || frame.fault !== undefined) return redact(frame);
   const whole = { ...frame, http: { ...http, original: originalOf(store, session, frame.seq) } };
   const redacted = redact(whole);
   return redacted === whole ? frame : redacted;

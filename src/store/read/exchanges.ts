@@ -19,7 +19,7 @@ export type ExchangeRow = {
   at: number;
   /** Microseconds. */
   latency: number | null;
-  outcome: 'ok' | 'tool-error' | 'error' | 'cancelled' | 'input-required' | 'unanswered';
+  outcome: 'ok' | 'tool-error' | 'error' | 'cancelled' | 'input-required' | 'unanswered' | 'fault';
   errorCode: number | null;
   http: number | null;
 };

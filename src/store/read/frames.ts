@@ -1,4 +1,4 @@
-import type { Channel, FrameHttp, FramePart, LineEnd } from '../../protocol/wire/frame.ts';
+import type { Channel, FrameFault, FrameHttp, FramePart, LineEnd } from '../../protocol/wire/frame.ts';
 import { formOf, PART_BYTES } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import type { SessionRow } from './sessions.ts';
@@ -36,6 +36,9 @@ export type StoredFrame = {
   redacted?: readonly string[];
   /** Its client, where the session has several: from 2 on. */
   client?: number;
+  /** What was done to it on purpose. */
+  fault?: FrameFault;
+  /** Its sender had sent something else, which `originalOf` reads. */
   isEdited: boolean;
   isUnfinished: boolean;
   payload: Buffer;
@@ -49,10 +52,16 @@ export type FrameRow = Pick<StoredFrame, 'seq' | 'at' | 'channel' | 'size' | 'pa
   exchange: number | null;
   sha256: string | null;
   rules: string | null;
+  /** Number, rule and action, as a JSON array. */
+  fault: string | null;
 };
 
+export const FAULT_COLUMN = `(SELECT json_array(x.number, x.rule, x.action) FROM frame_fault AS x
+    WHERE x.session = frame.session AND x.seq = frame.seq) AS fault`;
+
 const FRAME_COLUMNS = `seq, at, channel, size, flags, payload, http AS exchange, sha256,
-  (SELECT rules FROM frame_redaction AS r WHERE r.session = frame.session AND r.seq = frame.seq) AS rules`;
+  (SELECT rules FROM frame_redaction AS r WHERE r.session = frame.session AND r.seq = frame.seq) AS rules,
+  ${FAULT_COLUMN}`;
 
 const SELECT_FRAMES = `SELECT ${FRAME_COLUMNS} FROM frame
   WHERE session = ? AND seq > ? ORDER BY seq`;
@@ -153,21 +162,37 @@ function prepareCompletion(store: Store, session: number): (row: FrameRow) => Ba
       'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
     )
     .pluck();
+  const originals = store
+    .prepare<[number, number], Buffer>('SELECT original FROM frame_edit WHERE session = ? AND seq = ?')
+    .pluck();
   const edited = new Set(
     store.prepare<[number], number>('SELECT seq FROM frame_edit WHERE session = ?').pluck().all(session),
   );
   return (row) => {
     const rest = row.payload.length === PART_BYTES ? parts.all(session, row.seq) : [];
     const payload = rest.length > 0 ? Buffer.concat([row.payload, ...rest]) : row.payload;
-    return frameOf({ ...row, payload }, edited.has(row.seq));
+    const frame = frameOf({ ...row, payload }, edited.has(row.seq));
+    const { fault } = frame;
+    if (fault === undefined || !frame.isEdited) return frame;
+    return { ...frame, fault: { ...fault, original: originals.get(session, row.seq) ?? null } };
   };
 }
 
-export function frameOf({ flags, exchange, sha256, rules, ...row }: FrameRow, isEdited: boolean): BareFrame {
+/** Without the original of a fault, which may be large. */
+export function frameOf(
+  { flags, exchange, sha256, rules, fault, ...row }: FrameRow,
+  isEdited: boolean,
+): BareFrame {
   const { marks, ...form } = formOf(flags, row.channel);
   const http = exchange === null ? null : { exchange, marks, original: null, sha256 };
   const redacted = rules === null ? {} : { redacted: rules.split(' ') };
-  return { ...row, ...form, http, ...redacted, isEdited, isUnfinished: false };
+  return { ...row, ...form, http, ...redacted, ...faultOf(fault), isEdited, isUnfinished: false };
+}
+
+function faultOf(text: string | null): Pick<BareFrame, 'fault'> {
+  if (text === null) return {};
+  const [number, rule, action] = JSON.parse(text) as [number, string, string];
+  return { fault: { number, rule, action, original: null } };
 }
 
 type UnfinishedRow = { channel: Channel; part: number; at: number; bytes: Buffer; exchange: number | null };

@@ -5,7 +5,7 @@
 
 import { PART_BYTES } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
-import { type BareFrame, type FrameRow, frameOf } from './frames.ts';
+import { type BareFrame, FAULT_COLUMN, type FrameRow, frameOf } from './frames.ts';
 
 /** A frame with the beginning of its payload. `storedBytes`: of the whole. */
 export type FrameBeginning = BareFrame & { storedBytes: number };
@@ -21,6 +21,7 @@ export function prepareBeginnings(
   const select = store.prepare<[number, number, number, number], Row>(
     `SELECT seq, at, channel, size, flags, ifnull(substr(payload, 1, ?), x'') AS payload, length(payload) AS first, http AS exchange, sha256,
        (SELECT rules FROM frame_redaction AS r WHERE r.session = frame.session AND r.seq = frame.seq) AS rules,
+       ${FAULT_COLUMN},
        EXISTS (SELECT 1 FROM frame_edit AS e WHERE e.session = frame.session AND e.seq = frame.seq) AS isEdited
      FROM frame WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?`,
   );

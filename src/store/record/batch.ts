@@ -6,6 +6,9 @@
  * An item in a batch: length (u32), kind (u8), three bytes unused, owner (u32), time (f64), then the bytes. What kind and
  * owner mean is between the two ends: a channel, or a piece of an HTTP exchange and that exchange's number.
  */
+
+import type { Channel, FrameFault, LineEnd } from '../../protocol/wire/frame.ts';
+
 export type Item = { kind: number; owner: number; at: number; bytes: Buffer };
 
 export const HEADER_BYTES = 20;
@@ -76,4 +79,49 @@ export function eachItem(batch: Uint8Array<ArrayBuffer>, visit: (item: Item) => 
     });
     start = end;
   }
+}
+
+/**
+ * A frame with a fault: whole, not in chunks, because what its sender had sent is no part of
+ * the stream that went on. As bytes: the length of the head (u32), the head as JSON, what its sender had sent, what went on.
+ *
+ * One line, body or event, with what was done to it. `at`: microseconds since the Unix epoch, when it went on.
+ */
+export type FaultyFrame = {
+  channel: Exclude<Channel, 'stderr'>;
+  at: number;
+  payload: Buffer;
+  lineEnd: LineEnd;
+  fault: FrameFault;
+};
+
+type Head = Pick<FaultyFrame, 'channel' | 'lineEnd'> &
+  Omit<FrameFault, 'original'> & {
+    /** How many bytes; null where they went on as they were. */
+    originalBytes: number | null;
+  };
+
+const LENGTH_BYTES = 4;
+
+/** The kind of such an item of stdio. All others are channels, which are few. */
+export const FAULT_KIND = 9;
+
+export function faultItem({ channel, payload, lineEnd, fault }: FaultyFrame): Buffer {
+  const { original, ...how } = fault;
+  const head: Head = { channel, lineEnd, ...how, originalBytes: original?.length ?? null };
+  const text = Buffer.from(JSON.stringify(head));
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeUInt32BE(text.length);
+  return Buffer.concat([length, text, ...(original === null ? [] : [original]), payload]);
+}
+
+/** The bytes of the frame are views of those of the item. */
+export function readFaultItem(bytes: Buffer, at: number): FaultyFrame {
+  const end = LENGTH_BYTES + bytes.readUInt32BE(0);
+  const { channel, lineEnd, originalBytes, ...how }: Head = JSON.parse(
+    bytes.toString('utf8', LENGTH_BYTES, end),
+  );
+  const rest = end + (originalBytes ?? 0);
+  const original = originalBytes === null ? null : bytes.subarray(end, rest);
+  return { channel, at, lineEnd, payload: bytes.subarray(rest), fault: { ...how, original } };
 }

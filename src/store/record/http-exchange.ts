@@ -26,6 +26,7 @@ import type { FramePart, HttpChannel, HttpMark } from '../../protocol/wire/frame
 import type {
   HttpEndEvent,
   HttpEvent,
+  HttpFaultEvent,
   HttpRequestEvent,
   HttpResponseEvent,
 } from '../../protocol/wire/http-event.ts';
@@ -108,6 +109,10 @@ export class OpenHttpExchange {
       case 'response-body':
         this.#row.responseBytes += event.bytes.length;
         this.#feedResponse(event.bytes as Buffer, event.at, event.original);
+        return;
+      case 'fault':
+        this.#row.responseBytes += event.bytes.length;
+        this.#add(this.assign(null), faultFrame(this.#row, event));
         return;
     }
   }
@@ -336,6 +341,29 @@ function bodyFrame(
   const http = { exchange: row.number, marks, original, sha256 };
   const reading = messages && { payload, messages };
   return { channel, at, payload, lineEnd: '', size, truncated, part, http, reading };
+}
+
+/** The bytes are copied: those of the event go with their batch. */
+function faultFrame(
+  { number }: HttpExchange,
+  { channel, at, bytes, fault }: HttpFaultEvent,
+): FrameWithReading {
+  const payload = Buffer.from(bytes);
+  const original = fault.original && Buffer.from(fault.original);
+  const part = channel === 'sse' ? 'event' : 'body';
+  const http = { exchange: number, marks: [], original: null, sha256: null };
+  const size = payload.length;
+  return {
+    channel,
+    at,
+    payload,
+    lineEnd: '',
+    size,
+    truncated: false,
+    part,
+    http,
+    fault: { ...fault, original },
+  };
 }
 
 /** `fields` null: the block could not be read. */

@@ -10,6 +10,7 @@ import type {
   HttpResponseEvent,
 } from '../../protocol/wire/http-event.ts';
 import type { Batcher, Item } from './batch.ts';
+import { faultItem, readFaultItem } from './batch.ts';
 
 /**
  * Bytes of an exchange that were dropped on their way here, one after another in so many pieces. `exchange`: of whole
@@ -39,6 +40,7 @@ const KIND = {
   end: 7,
   /** The edits as a line of JSON, then the head. `Host` is edited in every request to a server on another port. */
   editedRequestHead: 8,
+  fault: 9,
 } as const;
 
 const LENGTH_BYTES = 4;
@@ -58,6 +60,9 @@ export function appendHttpItem(append: Append, item: HttpItem): void {
     case 'response-body':
       if (item.original === undefined) append(KIND.responseBody, exchange, at, item.bytes);
       else append(KIND.editedBody, exchange, at, editedBody(item.original, item.bytes));
+      return;
+    case 'fault':
+      append(KIND.fault, exchange, at, faultItem({ ...item, payload: item.bytes as Buffer, lineEnd: '' }));
       return;
     case 'request':
       if (item.edits.length === 0) append(KIND.requestHead, exchange, at, requestHead(item));
@@ -101,6 +106,17 @@ export function createHttpItemReader(): HttpItemReader {
         const end = LENGTH_BYTES + bytes.readUInt32BE(0);
         const original = bytes.subarray(LENGTH_BYTES, end);
         return { type: 'response-body', exchange, at, original, bytes: bytes.subarray(end) };
+      }
+      case KIND.fault: {
+        const { channel, payload, fault } = readFaultItem(bytes, at);
+        return {
+          type: 'fault',
+          exchange,
+          at,
+          channel: channel === 'sse' ? channel : 'response',
+          bytes: payload,
+          fault,
+        };
       }
       case KIND.requestHead:
       case KIND.editedRequestHead: {

@@ -4,11 +4,14 @@
  */
 import { CHANNELS, type Chunk } from '../../protocol/wire/frame.ts';
 import type { SessionEnd } from '../file/columns.ts';
+import { FAULT_KIND, type FaultyFrame, faultItem } from './batch.ts';
 import { type RecorderOptions, startWriter } from './thread.ts';
 
 export type Recorder = {
   /** Keeps a copy of the chunk. In strict mode it may return a promise: wait for it before reading on. */
   append(chunk: Chunk): Promise<void> | undefined;
+  /** Keeps a line that a fault was put into. What came before it on its channel must have ended a line. */
+  appendFaulty(frame: FaultyFrame): void;
   serverStarted(pid: number): void;
   /** Whether the client has vanished, as far as it is known who it is. */
   isClientGone(): boolean;
@@ -41,6 +44,15 @@ export function openRecorder(options: RecorderOptions): Recorder {
 
   return {
     append,
+    appendFaulty(frame) {
+      const item = faultItem(frame);
+      if (writer.isFull(item.length)) {
+        const { channel } = frame;
+        if (channel !== 'stdin' && channel !== 'stdout') return;
+        const loss = { frames: 1, bytes: frame.payload.length };
+        writer.send({ type: 'gap', gap: { channel, loss, endsInsideLine: false } });
+      } else writer.append(FAULT_KIND, 0, frame.at, item);
+    },
     serverStarted: (pid) => writer.send({ type: 'server', pid }),
     isClientGone() {
       const pid = writer.clientPid();

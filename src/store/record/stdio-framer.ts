@@ -1,8 +1,9 @@
 /** From chunks to the frames of one session: a line splitter per channel, one numbering for all of them. */
 
-import { CHANNELS, type StdioChannel } from '../../protocol/wire/frame.ts';
+import { CHANNELS, type Frame, type StdioChannel } from '../../protocol/wire/frame.ts';
 import { createLineSplitter, type LineSplitter } from '../../protocol/wire/lines.ts';
 import type { PendingSession } from '../write/pending.ts';
+import { FAULT_KIND, type FaultyFrame, readFaultItem } from './batch.ts';
 import type { Framer } from './framer.ts';
 import { type FirstSign, type PendingPiece, UnfinishedFrame } from './unfinished.ts';
 
@@ -43,6 +44,10 @@ export function createStdioFramer(
 
   return {
     feed({ kind, at, bytes }) {
+      if (kind === FAULT_KIND) {
+        session.add(lineOf(readFaultItem(bytes, at)), false);
+        return;
+      }
       const lane = lanes[CHANNELS[kind] ?? 'stderr'];
       lane.at = at;
       lane.splitter.feed(bytes, at);
@@ -58,5 +63,16 @@ export function createStdioFramer(
     async finish() {
       for (const channel of CHANNELS) lanes[channel].splitter.end();
     },
+  };
+}
+
+/** The bytes are copied: those of the item go with its batch. */
+function lineOf({ channel, at, payload, lineEnd, fault }: FaultyFrame): Frame {
+  const copied = Buffer.from(payload);
+  const original = fault.original && Buffer.from(fault.original);
+  const size = copied.length;
+  return {
+    ...{ channel, at, payload: copied, lineEnd, size, truncated: false, part: 'line', http: null },
+    fault: { ...fault, original },
   };
 }

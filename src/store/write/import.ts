@@ -97,7 +97,7 @@ export function beginImport(
     add(given) {
       const frame = redactFrame(given);
       pending.add(frame, false);
-      flushIfMany(frame.payload.length + (frame.http?.original?.length ?? 0));
+      flushIfMany(frame.payload.length + ((frame.fault?.original ?? frame.http?.original)?.length ?? 0));
     },
     addHttpExchange(exchange) {
       pending.touch(exchange);

@@ -143,7 +143,20 @@ function orWithoutBytes(redact: (frame: Frame) => Frame): (frame: Frame) => Fram
 /** Redacts frames of stdio, in their order, and of HTTP. `keyLines` is the state between two lines. */
 export function createFrameRedactor(redactor: Redactor, keyLines?: KeyLines): (frame: Frame) => Frame {
   const redactLine = createLineRedactor(redactor, keyLines);
-  return (frame) => (frame.http === null ? redactLine(frame) : redactHttpFrame(frame, redactor));
+  const redact = (frame: Frame) =>
+    frame.http === null ? redactLine(frame) : redactHttpFrame(frame, redactor);
+  return (frame) => (frame.fault?.original == null ? redact(frame) : redactBoth(frame, redact));
+}
+
+/** What went on, and what was said in its place. */
+function redactBoth(frame: Frame, redact: (frame: Frame) => Frame): Frame {
+  const { fault } = frame;
+  if (fault === undefined || fault.original === null) return redact(frame);
+  const said = redact({ ...frame, payload: fault.original, size: fault.original.length });
+  const passed = redact(frame);
+  const rules = [...new Set([...(said.redacted ?? []), ...(passed.redacted ?? [])])];
+  if (rules.length === 0) return frame;
+  return { ...passed, fault: { ...fault, original: said.payload }, redacted: rules };
 }
 
 /** A body or an event. */

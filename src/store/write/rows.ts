@@ -194,7 +194,7 @@ const SSE_FIELDS_WITHIN_BYTES = 1024 * 1024;
 
 const EVENT_COLUMNS = ['session', 'seq', 'event', 'id', 'retry'];
 
-/** What of a frame has a table of its own: the rest of a large payload, its original, its redaction, its SSE fields. */
+/** What of a frame has a table of its own: the rest of a large payload, its original, its fault, its redaction, its SSE fields. */
 type FrameDetails = {
   /** `addEvent` takes the values of a row of `sse_event`; without it the row is inserted at once. */
   insert(session: number, seq: number, frame: FrameWithReading, addEvent?: RowBatch['add']): void;
@@ -206,22 +206,27 @@ export function prepareFrameDetails(store: Store): FrameDetails {
   const insertPart = store.prepare('INSERT INTO frame_part (session, seq, part, bytes) VALUES (?, ?, ?, ?)');
   const insertRules = store.prepare('INSERT INTO frame_redaction (session, seq, rules) VALUES (?, ?, ?)');
   const insertEdit = store.prepare('INSERT INTO frame_edit (session, seq, original) VALUES (?, ?, ?)');
+  const insertFault = store.prepare(
+    'INSERT INTO frame_fault (session, seq, number, rule, action) VALUES (?, ?, ?, ?, ?)',
+  );
   const insertEvent = store.prepare(
     `INSERT INTO sse_event (${EVENT_COLUMNS.join(', ')}) VALUES (?, ?, ?, ?, ?)`,
   );
   const insertOneEvent: RowBatch['add'] = (...values) => void insertEvent.run(...values);
-  const removals = ['frame_part', 'frame_redaction', 'frame_edit', 'sse_event'].map((table) =>
+  const removals = ['frame_part', 'frame_redaction', 'frame_edit', 'frame_fault', 'sse_event'].map((table) =>
     store.prepare(`DELETE FROM ${table} WHERE session = ? AND seq = ?`),
   );
 
   return {
     insert(session, seq, frame, addEvent = insertOneEvent) {
-      const { payload, channel, http, redacted } = frame;
+      const { payload, channel, http, redacted, fault } = frame;
       for (let part = 1; part * PART_BYTES < payload.length; part += 1) {
         insertPart.run(session, seq, part, payload.subarray(part * PART_BYTES, (part + 1) * PART_BYTES));
       }
       if (redacted !== undefined) insertRules.run(session, seq, redacted.join(' '));
-      if (http !== null && http.original !== null) insertEdit.run(session, seq, http.original);
+      const original = fault === undefined ? (http?.original ?? null) : fault.original;
+      if (original !== null) insertEdit.run(session, seq, original);
+      if (fault !== undefined) insertFault.run(session, seq, fault.number, fault.rule, fault.action);
       if (channel === 'sse' && payload.length <= SSE_FIELDS_WITHIN_BYTES) {
         const { event, id, retry } = sseFieldsOf(frame);
         if (event !== null || id !== null || retry !== null) addEvent(session, seq, event, id, retry);

@@ -29,7 +29,7 @@ const ROWS_AT_ONCE = 512;
 const BYTES_AT_ONCE = 1024 * 1024;
 
 /** What belongs to a frame, by its place. */
-const OF_FRAMES = ['frame_part', 'frame_redaction', 'frame_edit', 'sse_event'];
+const OF_FRAMES = ['frame_part', 'frame_redaction', 'frame_edit', 'frame_fault', 'sse_event'];
 
 /** What only the newest row of a session knows. Losses only grow. */
 const NEWEST = [

@@ -31,6 +31,9 @@ test('a removed session has no row left in any table, and the others have all of
     store.exec(`INSERT INTO masking (session, profile, seq, key_lines) VALUES (${session}, '{}', 0, '[]')`);
   for (const session of [first, second]) {
     store.exec(`INSERT INTO run (session, kind, key, id) VALUES (${session}, 'label', 'label a', 'a')`);
+    store.exec(
+      `INSERT INTO frame_fault (session, seq, number, rule, action) VALUES (${session}, 1, 1, 'drop', 'drop')`,
+    );
     store.exec(`INSERT INTO trace (session, seq, trace_id, parent_id) VALUES (${session}, 1, 'a', 'b')`);
   }
   const { removal: _, ...planted } = rowsOf(store, first);

@@ -9,6 +9,7 @@ import css from './frame.module.css';
 export function BytesTab({ frame }: { frame: FrameDetail }): VNode {
   const { size, storedBytes, lineEnd, encoding, sha256, edited, original, originalBase64, redactedBy } =
     frame;
+  const isOther = original !== undefined || originalBase64 !== undefined;
   return (
     <div class={css.bytes}>
       <dl>
@@ -26,7 +27,7 @@ export function BytesTab({ frame }: { frame: FrameDetail }): VNode {
         <Fact name="Redacted">{frame.redacted ? `yes, by ${redactedBy?.join(', ') ?? 'a rule'}` : 'no'}</Fact>
         <Fact name="Edited">{edited ? 'yes, on its way' : 'no'}</Fact>
       </dl>
-      {edited && (
+      {isOther && (
         <div class={css.beside}>
           <Side title="What its sender had sent" text={original ?? originalBase64 ?? ''} />
           <Side title="What went on" text={frame.text ?? frame.base64 ?? ''} />

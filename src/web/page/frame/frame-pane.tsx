@@ -122,6 +122,11 @@ function FrameHead({ session, seq, frame, other }: HeadProps): VNode {
           <span>{showSize(frame.size)}</span>
           {frame.messages.length > 1 && <span>{counted(frame.messages.length, 'message')}</span>}
           {message?.latencyMs != null && <span>after {showLasting(message.latencyMs * 1000)}</span>}
+          {frame.fault && (
+            <Status tone="warn">
+              fault {frame.fault.number} on purpose: {frame.fault.action}
+            </Status>
+          )}
           {frame.edited && <Status tone="warn">edited</Status>}
           {frame.redacted && <Status tone="warn">redacted</Status>}
           {frame.truncated && <Status tone="warn">cut by the recorder</Status>}

@@ -145,6 +145,7 @@ const WORDS: Record<string, string> = {
   'tool-error': 'tool error',
   unanswered: 'no answer',
   'input-required': 'asks back',
+  fault: 'fault on purpose',
 };
 
 function CallStatus({ call }: { call: RunCall }): VNode {

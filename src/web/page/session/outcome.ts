@@ -25,6 +25,7 @@ export const OUTCOMES: Readonly<Record<string, OutcomeLook>> = {
   invalid: { tone: 'error', icon: 'circle-x' },
   cancelled: { tone: 'warn', icon: 'x' },
   'input-required': { tone: 'warn', icon: 'circle-help', word: 'asks back' },
+  fault: { tone: 'warn', icon: 'triangle-alert', word: 'fault on purpose' },
   'in flight': { tone: 'live', icon: 'radio' },
   'no answer': { tone: 'warn', icon: 'triangle-alert' },
 };
