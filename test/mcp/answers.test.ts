@@ -6,14 +6,16 @@ import { expect, test } from 'vitest';
 import { blocksOf } from '../support/documents.ts';
 import { callOf, type Line, replies, resultOf, says, stdioSession } from '../support/hand-made.ts';
 import { askStore, everythingSaid, type Json, storeOfTexts } from '../support/mcp.ts';
-import { IS_FULL, scale } from '../support/scale.ts';
+import { IS_FULL, inFull, scale } from '../support/scale.ts';
 import { ROOT } from '../support/tapedeck.ts';
 
 const text = (value: string) => ({ content: [{ type: 'text', text: value }] });
 
 test('an answer about anything has at most 20 kB', async () => {
   const quotes = '"\\'.repeat(40_000);
-  const many = Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`argument-${i}`, '\u0001é😀"']));
+  const many = Object.fromEntries(
+    Array.from({ length: scale(3000) }, (_, i) => [`argument-${i}`, '\u0001é😀"']),
+  );
   const lines: Line[] = [
     says(1, callOf('i'.repeat(50_000), 't'.repeat(200_000), many)),
     replies(2, resultOf('i'.repeat(50_000), text(quotes))),
@@ -48,7 +50,10 @@ test('an answer about anything has at most 20 kB', async () => {
   const agent = await askStore(db);
   // Each answer is measured where it arrives.
   const { sessions } = await agent.recorded('list_sessions');
-  await everythingSaid(agent, sessions[0]?.session ?? 'latest');
+  if (IS_FULL) await everythingSaid(agent, sessions[0]?.session ?? 'latest');
+  for (const name of ['get_session', 'list_calls', 'stats', 'check', 'search']) await agent.call(name);
+  for (const seq of [1, 2, 3, 4]) await agent.call('get_frame', { seq });
+  await agent.call('get_call', { seq: 2 });
 });
 
 test('the pages of a list have every call once, in order', async () => {
@@ -73,7 +78,7 @@ test('the pages of a list have every call once, in order', async () => {
   expect(pages).toBeGreaterThan(2);
 });
 
-test.each(IS_FULL ? [true, false] : [true])(
+inFull.each([true, false])(
   'the pages of a search have every frame once, with an index: %s',
   async (keepsIndex) => {
     const lines = Array.from({ length: 90 }, (_, i) => says(i, callOf(i, 'find', { word: `needle ${i}` })));
@@ -111,7 +116,7 @@ test('a large payload is read piece by piece, without cutting a character', asyn
   expect(read).toBe(long);
 });
 
-test('JSON is a value where that loses nothing, else the text as it passed', async () => {
+inFull('JSON is a value where that loses nothing, else the text as it passed', async () => {
   const exact = { jsonrpc: '2.0', id: 1, method: 'ping' };
   const big = '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}';
   const agent = await askStore(
@@ -167,7 +172,7 @@ test('what the page shows of an answer is what an agent gets', async () => {
   expect(JSON.parse(shown.replace(/"session": "\w+"/, `"session": "${session}"`))).toEqual(structuredContent);
 });
 
-test('a question about a store that is not there yet is answered: there is nothing', async () => {
+inFull('a question about a store that is not there yet is answered: there is nothing', async () => {
   const agent = await askStore('/nowhere/recordings.db');
   expect((await agent.recorded('list_sessions'))['sessions']).toEqual([]);
   expect((await agent.call('get_session')).isError).toBe(true);

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { SENTENCE } from '../../src/mcp/tools.ts';
 import { callOf, type Line, replies, resultOf, says, stdioSession } from '../support/hand-made.ts';
 import { askStore, everythingSaid, type Json, storeOfTexts } from '../support/mcp.ts';
-import { IS_FULL, scale } from '../support/scale.ts';
+import { IS_FULL, inFull, scale } from '../support/scale.ts';
 import { FAKE_KEY, FAKE_SECRETS } from '../support/secrets.ts';
 
 const text = (value: string) => ({ content: [{ type: 'text', text: value }] });
@@ -92,7 +92,7 @@ test('who guesses a part of a secret is not told whether it was there', async ()
   expect((await agent.recorded('stats', { all: true, filter: `text~"${part}"` }))['groups']).toEqual([]);
 });
 
-test('secrets are shown where the command line says so', async () => {
+inFull('secrets are shown where the command line says so', async () => {
   const agent = await askStore(await storeOfTexts(withSecrets()), { reveal: true });
   const token = PLANTED[5]?.text ?? '';
   expect(JSON.stringify(await agent.call('search', { text: [token] }))).toContain(token);
@@ -206,7 +206,7 @@ test.each(IS_FULL ? FENCES : FENCES.slice(2))(
   },
 );
 
-test('of a session that is shown in part, what is beyond the fence is not counted', async () => {
+inFull('of a session that is shown in part, what is beyond the fence is not counted', async () => {
   const agent = await askStore(await fencedStore(), { filter: 'tool=seen' });
   const { session } = await agent.recorded('get_session', { session: 'open' });
   expect(session).not.toHaveProperty('exchanges');

@@ -7,6 +7,7 @@ import { createReader } from '../../src/mcp/ask.ts';
 import type { FenceOptions } from '../../src/mcp/read/scope.ts';
 import { createServer } from '../../src/mcp/server.ts';
 import { openStore } from '../../src/store/file/open.ts';
+import { IS_FULL } from './scale.ts';
 import { tempStore } from './tapedeck.ts';
 import { importText } from './text-recording.ts';
 
@@ -77,7 +78,7 @@ export async function storeOfTexts(...texts: readonly (string | Buffer)[]): Prom
   return db;
 }
 
-/** Every question that an agent can ask about a session, with all pages of the answers, as one text. */
+/** Every question that an agent can ask about a session, with all pages of the answers, as one text; of few frames in the quick run. */
 export async function everythingSaid({ client, call }: Agent, session: string): Promise<string> {
   const said: unknown[] = [];
   const pages = async (name: string, args: Json) => {
@@ -101,6 +102,7 @@ export async function everythingSaid({ client, call }: Agent, session: string): 
     const frame = await call('get_frame', { session, seq });
     said.push(frame);
     if (frame.isError) break;
+    if (!IS_FULL && seq > 6) continue;
     said.push(await call('get_call', { session, seq }));
     const uri = `tapedeck://session/${session}/frame/${seq}`;
     said.push(await client.readResource({ uri }));
