@@ -288,3 +288,12 @@ test('every key is an option of its commands', async () => {
     }
   }
 });
+
+test('faults come from a file that the command line names, and from none that is found', async () => {
+  const at = place();
+  writeFileSync(at.own, '{ "faults": ["tool=echo drop"] }');
+  const plan = ['replay', join(ROOT, 'recordings/everything-stdio.ndjson'), '--seed', '1', '--fault-plan'];
+  expect(await refusal(at, plan)).toContain('Expected `--fault` with `--seed`');
+  const named = await tapedeckInProcess([...plan, '--config', at.own], at);
+  expect(named.stdout.toString()).toMatch(/^plan: tools\/call echo [0-9a-f]{6} #1: fault 1: drop$/m);
+});
