@@ -37,7 +37,8 @@ const ROUTES: readonly Route[] = [
     work: 'http-exchanges',
     thread: 'fast',
     form: 'json',
-    takes: ['after', 'limit'],
+    takes: ['after', 'limit', 'filter'],
+    slowWith: 'filter',
   },
   { path: `${SESSION}/http/:number`, work: 'http-exchange', thread: 'fast', form: 'json', takes: [] },
 

@@ -196,6 +196,25 @@ test('check finds what `check` finds, in its words', async () => {
   for (const { text, expected, seen } of found) expect(text).toBe(`expected ${expected}, saw ${seen}`);
 });
 
+test('HTTP exchanges of a filter are those that carried a frame of it, page by page', async () => {
+  const session = 'everything-http';
+  const filter = 'method=tools/call';
+  const wanted = (await run('show', session, '--filter', filter)).map(
+    ({ http }) => (http as { exchange: number }).exchange,
+  );
+  const found: number[] = [];
+  for (let after: string | null = '0'; after !== null; ) {
+    const page = JSON.parse(
+      (await ask('http-exchanges', { params: { session, filter, limit: '2', after } })).join(''),
+    );
+    expect(page.http.length).toBeLessThanOrEqual(2);
+    found.push(...page.http.map(({ http }: { http: number }) => http));
+    after = page.next === null ? null : String(page.next);
+  }
+  expect(found).toEqual([...new Set(wanted)].sort((a, b) => a - b));
+  expect(found.length).toBeGreaterThan(2);
+});
+
 test('a session that is asked for with its findings says how many `check` has', async () => {
   const params = { session: 'everything-stdio' };
   const { rules } = JSON.parse((await ask('check', { params })).join(''));

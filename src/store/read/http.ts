@@ -368,7 +368,8 @@ function framesByExchange(store: Store, session: number): Map<number, number[]> 
   return places;
 }
 
-function exchangesOf(store: Store, session: number, { sql, values }: FrameSelection): Set<number> {
+/** The numbers of the HTTP exchanges that carried a selected frame. */
+export function exchangesOf(store: Store, session: number, { sql, values }: FrameSelection): Set<number> {
   const select = `SELECT DISTINCT http FROM frame WHERE session = @session AND http IS NOT NULL AND seq IN (${sql})`;
   return new Set(
     store

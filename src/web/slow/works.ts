@@ -1,5 +1,6 @@
 /** What may take long. Each has a thread to itself, which is ended where it does not find out that its client has left. */
 
+import { httpExchangesWork } from '../fast/http.ts';
 import { sessionsWork } from '../fast/sessions.ts';
 import type { Work } from '../work.ts';
 import { checkWork, sessionWithFindingsWork } from './check.ts';
@@ -15,6 +16,7 @@ import { statsWork } from './stats.ts';
 export const SLOW_WORKS = {
   sessions: sessionsWork,
   session: sessionWithFindingsWork,
+  'http-exchanges': httpExchangesWork,
   select: selectWork,
   search: searchWork,
   check: checkWork,

@@ -180,6 +180,12 @@ inBrowser('findings', () => {
   inFull('are those of `check`, and lead to their frames', async () => {
     const db = await storeOfFaults();
     const page = await openPage(await startUi(db), '/s/latest/check');
+    const box = page.getByRole('combobox', { name: 'Filter findings' });
+    await rowWith(page, '#1').first().waitFor();
+    await enterFilter(box, 'kind!=invalid text~"no JSON"');
+    await expect.poll(() => rowWith(page, '#1').count()).toBe(0);
+    await enterFilter(box, '');
+    await rowWith(page, '#1').first().waitFor();
     await rowWith(page, '#2', 'text that is not JSON').click();
     await page.getByText('stdout-pollution').first().waitFor();
     await page.getByRole('link', { name: 'Go to #2' }).click();
@@ -192,6 +198,12 @@ inBrowser('HTTP exchanges', () => {
     const db = await storeOf('everything-http');
     const page = await openPage(await startUi(db), '/s/latest/http');
     await rowWith(page, 'DELETE').waitFor();
+    const box = page.getByRole('combobox', { name: 'Filter exchanges' });
+    await enterFilter(box, 'tool=echo');
+    await expect.poll(() => rowWith(page, 'POST').count()).toBe(1);
+    await page.getByRole('button', { name: 'Highlight' }).click();
+    await page.locator('[role=row][data-tone=marked]').waitFor();
+    await enterFilter(page.getByRole('combobox', { name: 'Highlight exchanges' }), '');
     await rowWith(page, 'POST', '202').click();
     const pane = page.getByRole('complementary', { name: 'HTTP exchange' });
     await pane.getByRole('row', { name: 'mcp-session-id masked-' }).first().waitFor();

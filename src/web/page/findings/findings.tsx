@@ -1,13 +1,16 @@
 /** What is against the rules of the protocol in a session: by rule, each finding with its frame. */
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
 import type { CheckAnswer, FindingView, RuleFindings } from '../../api.ts';
+import { Narrowing } from '../list/narrowing.tsx';
 import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
+import { type SelectedFrames, useSelection } from '../list/use-selection.ts';
 import { counted, showCount } from '../look/format.ts';
 import parts from '../look/parts.module.css';
 import { Button, type IconName, LinkButton, NoticeBox, Status, Unseen } from '../look/parts.tsx';
 import { Words } from '../look/text.tsx';
 import { address, go, setQuery } from '../shell/router.ts';
-import { useAnswer } from '../shell/source.ts';
+import { about, useAnswer } from '../shell/source.ts';
 import { TroubleBox } from '../shell/trouble.tsx';
 import css from './findings.module.css';
 
@@ -28,7 +31,19 @@ const SIDES = ['client', 'server'] as const;
 export function FindingsScreen({ params }: { params: Readonly<Record<string, string>> }): VNode {
   const id = params['id'] ?? '';
   const { value, failure } = useAnswer<CheckAnswer>(`sessions/${encodeURIComponent(id)}/check`);
+  const { query } = address.value;
+  const selected = useSelection(id, query.get('filter') ?? '', 0);
+  const marked = useSelection(id, query.get('hl') ?? '', 0);
   if (failure !== null) return <TroubleBox failure={failure} />;
+  // Only a server understands filters.
+  const narrowing = about.value?.can.search && (
+    <Narrowing
+      what="findings"
+      session={id}
+      failure={selected.failure ?? marked.failure}
+      anew={{ at: null }}
+    />
+  );
   return (
     <div class={parts.screen}>
       <header class={parts.tools}>
@@ -36,14 +51,20 @@ export function FindingsScreen({ params }: { params: Readonly<Record<string, str
           Conversation
         </LinkButton>
         <h1>Findings</h1>
-        {value === null ? <p class={css.summary}>Checking against the rules …</p> : <Tools answer={value} />}
+        {value === null ? (
+          <p class={css.summary}>Checking against the rules …</p>
+        ) : (
+          <Tools answer={value} narrowing={narrowing} />
+        )}
       </header>
-      {value !== null && <Found id={id} answer={value} />}
+      {value !== null && <Found id={id} answer={value} selected={selected} marked={marked} />}
     </div>
   );
 }
 
-function Tools({ answer: { rules, summary } }: { answer: CheckAnswer }): VNode {
+type ToolsProps = { answer: CheckAnswer; narrowing: ComponentChildren };
+
+function Tools({ answer: { rules, summary }, narrowing }: ToolsProps): VNode {
   const { query } = address.value;
   const [severity, side] = [query.get('severity'), query.get('side')];
   const countOf = (one: Severity) =>
@@ -75,6 +96,7 @@ function Tools({ answer: { rules, summary } }: { answer: CheckAnswer }): VNode {
             </Button>
           ))}
       </div>
+      {rules.length > 0 && narrowing}
       <Unseen live="count">{summary}</Unseen>
     </>
   );
@@ -86,9 +108,16 @@ const COLUMNS: readonly ListColumn[] = [
   { label: 'Rule, and what was found', width: 'minmax(160px, 1fr)' },
 ];
 
-function Found({ id, answer }: { id: string; answer: CheckAnswer }): VNode {
+type FoundProps = { id: string; answer: CheckAnswer; selected: SelectedFrames; marked: SelectedFrames };
+
+function Found({ id, answer, selected, marked }: FoundProps): VNode {
   const { query } = address.value;
-  const rows = rowsOf(answer, query.get('severity'), query.get('side'));
+  const [severity, side] = [query.get('severity'), query.get('side')];
+  const isIn = ({ has }: SelectedFrames, { seq }: FindingView) => has !== null && seq !== null && has(seq);
+  const isWanted = (one: FindingView) =>
+    (side === null || one.side === side) && (selected.has === null || isIn(selected, one));
+  const rows = rowsOf(answer, severity, isWanted);
+  const drawn = useMemo(() => ({}), [severity, side, selected, marked]);
   const active = Number(query.get('at') ?? -1);
   const remarks = answer.remarks.map((remark) => (
     <p key={remark} class={css.remark}>
@@ -118,8 +147,8 @@ function Found({ id, answer }: { id: string; answer: CheckAnswer }): VNode {
           label="Findings"
           columns={COLUMNS}
           count={rows.length}
-          rowAt={(index) => rowOf(rows[index])}
-          version={`${query.get('severity')} ${query.get('side')}`}
+          rowAt={(index) => rowOf(rows[index], (one) => isIn(marked, one))}
+          version={drawn}
           active={active}
           onActive={(index) => setQuery({ at: String(index) }, 'replace')}
           onOpen={open}
@@ -141,8 +170,9 @@ function ruleOf({ rules }: CheckAnswer, { rule }: FindingView): RuleFindings | u
   return rules.find((one) => one.rule === rule);
 }
 
-function rowsOf({ rules, findings }: CheckAnswer, severity: string | null, side: string | null): Row[] {
-  const isWanted = (one: FindingView) => side === null || one.side === side;
+type Test = (finding: FindingView) => boolean;
+
+function rowsOf({ rules, findings }: CheckAnswer, severity: string | null, isWanted: Test): Row[] {
   return rules
     .filter((rule) => severity === null || rule.severity === severity)
     .flatMap((rule) => {
@@ -152,7 +182,7 @@ function rowsOf({ rules, findings }: CheckAnswer, severity: string | null, side:
     });
 }
 
-function rowOf(row: Row | undefined): ListRow {
+function rowOf(row: Row | undefined, isMarked: Test): ListRow {
   if (row === undefined) return { cells: [] };
   if (row.type === 'rule') {
     const { severity, rule, count, about } = row.rule;
@@ -176,6 +206,7 @@ function rowOf(row: Row | undefined): ListRow {
   const { finding } = row;
   return {
     level: 2,
+    tone: isMarked(finding) ? 'marked' : undefined,
     cells: [<span class={css.muted}>{placeOf(finding)}</span>, finding.side, <Words text={finding.text} />],
   };
 }

@@ -1,15 +1,16 @@
 /** The HTTP exchanges of a session as a waterfall; beside it the chosen one, whole. */
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { HttpPage, HttpView } from '../../api.ts';
+import { Narrowing } from '../list/narrowing.tsx';
 import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, microsOf, showLasting, showSize } from '../look/format.ts';
 import parts from '../look/parts.module.css';
 import { LinkButton, NoticeBox, Status } from '../look/parts.tsx';
 import { Brief } from '../look/text.tsx';
 import { useKeys } from '../shell/keys.ts';
-import { go, withQuery } from '../shell/router.ts';
-import { type ApiFailure, failureOf, source } from '../shell/source.ts';
+import { address, go, withQuery } from '../shell/router.ts';
+import { type ApiFailure, about, failureOf, source } from '../shell/source.ts';
 import { TroubleBox } from '../shell/trouble.tsx';
 import { HttpExchangePane } from './exchange-pane.tsx';
 import css from './http.module.css';
@@ -22,7 +23,13 @@ type Loaded = { http: HttpView[]; isComplete: boolean; failure: ApiFailure | nul
 export function HttpScreen({ params }: { params: Readonly<Record<string, string>> }): VNode {
   const id = params['id'] ?? '';
   const number = Number(params['number'] ?? 0);
-  const { http, isComplete, failure } = useHttp(id);
+  const { query } = address.value;
+  const filter = query.get('filter') ?? '';
+  const hl = query.get('hl') ?? '';
+  const { http, isComplete, failure } = useHttp(id, filter);
+  const marked = useHttp(id, hl === '' ? null : hl);
+  const marks = useMemo(() => new Set(marked.http.map((one) => one.http)), [marked]);
+  const drawn = useMemo(() => ({}), [http, marks]);
   const active = http.findIndex((one) => one.http === number);
   const show = (index: number, isStep: boolean) => {
     const one = http[index];
@@ -38,7 +45,7 @@ export function HttpScreen({ params }: { params: Readonly<Record<string, string>
     N: () => nextError(-1),
     Escape: () => go(withQuery({}, number > 0 ? `/s/${id}/http` : `/s/${id}`)),
   });
-  if (failure !== null && http.length === 0) return <TroubleBox failure={failure} />;
+  if (failure !== null && filter === '' && http.length === 0) return <TroubleBox failure={failure} />;
   const view = spanOf(http);
   return (
     <div class={parts.screen}>
@@ -52,9 +59,12 @@ export function HttpScreen({ params }: { params: Readonly<Record<string, string>
           {http.length > 0 && `, ${showLasting(view.to - view.from)} in all`}
           {!isComplete && ' so far'}
         </span>
+        {about.value?.can.search && (
+          <Narrowing what="exchanges" session={id} failure={failure ?? marked.failure} />
+        )}
         {http.length > 0 && <TimeLegend />}
       </header>
-      {isComplete && http.length === 0 ? (
+      {isComplete && http.length === 0 && filter === '' ? (
         <NoticeBox title="This session has no HTTP exchanges" icon="circle-help">
           <p>It was recorded over stdio, where messages are lines.</p>
         </NoticeBox>
@@ -64,8 +74,11 @@ export function HttpScreen({ params }: { params: Readonly<Record<string, string>
             label="HTTP exchanges"
             columns={COLUMNS}
             count={http.length}
-            rowAt={(index) => rowOf(http[index], view)}
-            version={http.length}
+            rowAt={(index) => ({
+              ...rowOf(http[index], view),
+              tone: marks.has(http[index]?.http ?? 0) ? 'marked' : undefined,
+            })}
+            version={drawn}
             active={active}
             onActive={show}
             isMain
@@ -85,16 +98,23 @@ function isWrong(one: HttpView | undefined): boolean {
   return one !== undefined && (one.status === null ? one.endedAt !== null : one.status >= 400);
 }
 
-/** Page by page, each shown when it is there. */
-function useHttp(id: string): Loaded {
-  const [loaded, setLoaded] = useState<Loaded>({ http: [], isComplete: false, failure: null });
+const NO_EXCHANGES: Loaded = { http: [], isComplete: false, failure: null };
+
+/** Page by page, each shown when it is there; null asks for nothing. */
+function useHttp(id: string, filter: string | null): Loaded {
+  const [loaded, setLoaded] = useState(NO_EXCHANGES);
   useEffect(() => {
+    setLoaded(NO_EXCHANGES);
+    if (filter === null) return;
     const abort = new AbortController();
     const load = async () => {
       const http: HttpView[] = [];
       let next: number | null = 0;
       while (next !== null) {
-        const path = `sessions/${encodeURIComponent(id)}/http?after=${next}&limit=${PAGE}`;
+        const path = `sessions/${encodeURIComponent(id)}/http?${new URLSearchParams({
+          ...{ after: String(next), limit: String(PAGE) },
+          ...(filter === '' ? {} : { filter }),
+        })}`;
         const page: HttpPage = await source().json(path, abort.signal);
         http.push(...page.http);
         next = page.next;
@@ -105,7 +125,7 @@ function useHttp(id: string): Loaded {
       if (!abort.signal.aborted) setLoaded((now) => ({ ...now, failure: failureOf(error) }));
     });
     return () => abort.abort();
-  }, [id]);
+  }, [id, filter]);
   return loaded;
 }
 

@@ -2,6 +2,7 @@
 import { useMemo } from 'preact/hooks';
 import type { FindingView, SessionDetail } from '../../api.ts';
 import type { ListColumn, ListRow } from '../list/row-list.tsx';
+import { type SelectedFrames, useSelection } from '../list/use-selection.ts';
 import { address, go, setQuery, withQuery } from '../shell/router.ts';
 import { eventRow, type SessionEvent, useEvents } from './events.tsx';
 import { COLUMNS, messageRow, waterfallColumn } from './message-row.tsx';
@@ -19,7 +20,6 @@ import {
 } from './scale.ts';
 import { type Checked, useCheck } from './use-check.ts';
 import type { LoadedOutline } from './use-outline.ts';
-import { type SelectedFrames, useSelection } from './use-selection.ts';
 
 export type Listing = {
   rows: ListedRows;
