@@ -58,13 +58,23 @@ const PATHS = {
   },
 };
 
+/** Of several style sheets the one that orders the layers may not come first: each says their order. */
+const layers = {
+  name: 'layers',
+  enforce: 'post',
+  generateBundle(_, bundle) {
+    for (const file of Object.values(bundle))
+      if (file.fileName.endsWith('.css')) file.source = `@layer base,parts,states;${file.source}`;
+  },
+};
+
 /** What both builds have in common. */
 const shared = {
   root: join(ROOT, 'src/web/page'),
   configFile: false,
   publicDir: false,
   logLevel: 'warn',
-  plugins: [noNode, icons],
+  plugins: [noNode, icons, layers],
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   css: { modules: { generateScopedName: '[local]-[hash:base64:4]' } },
 };

@@ -21,6 +21,12 @@ test('what the first page needs is small', () => {
   expect(packed(first.filter((file) => file.endsWith('.css')))).toBeLessThanOrEqual(12);
 });
 
+test('every style sheet begins with the order of the layers, whichever comes first', () => {
+  const sheets = assets.filter((file) => file.endsWith('.css'));
+  for (const file of sheets)
+    expect(readFileSync(join(DIST, file), 'utf8').startsWith('@layer base,parts,states;'), file).toBe(true);
+});
+
 test('the whole page is small, and so is each part that comes later', () => {
   expect(packed(assets)).toBeLessThanOrEqual(130);
   for (const file of assets.filter((name) => !first.includes(name)))
