@@ -23,13 +23,7 @@ type Loaded = { http: HttpView[]; isComplete: boolean; failure: ApiFailure | nul
 export function HttpScreen({ params }: { params: Readonly<Record<string, string>> }): VNode {
   const id = params['id'] ?? '';
   const number = Number(params['number'] ?? 0);
-  const { query } = address.value;
-  const filter = query.get('filter') ?? '';
-  const hl = query.get('hl') ?? '';
-  const { http, isComplete, failure } = useHttp(id, filter);
-  const marked = useHttp(id, hl === '' ? null : hl);
-  const marks = useMemo(() => new Set(marked.http.map((one) => one.http)), [marked]);
-  const drawn = useMemo(() => ({}), [http, marks]);
+  const { filter, http, isComplete, failure, marks, drawn } = useChosen(id);
   const active = http.findIndex((one) => one.http === number);
   const show = (index: number, isStep: boolean) => {
     const one = http[index];
@@ -59,9 +53,7 @@ export function HttpScreen({ params }: { params: Readonly<Record<string, string>
           {http.length > 0 && `, ${showLasting(view.to - view.from)} in all`}
           {!isComplete && ' so far'}
         </span>
-        {about.value?.can.search && (
-          <Narrowing what="exchanges" session={id} failure={failure ?? marked.failure} />
-        )}
+        {about.value?.can.search && <Narrowing what="exchanges" session={id} failure={failure} />}
         {http.length > 0 && <TimeLegend />}
       </header>
       {isComplete && http.length === 0 && filter === '' ? (
@@ -96,6 +88,18 @@ export function HttpScreen({ params }: { params: Readonly<Record<string, string>
 
 function isWrong(one: HttpView | undefined): boolean {
   return one !== undefined && (one.status === null ? one.endedAt !== null : one.status >= 400);
+}
+
+/** What the filter of the address leaves, and what its highlight marks. */
+function useChosen(id: string) {
+  const { query } = address.value;
+  const filter = query.get('filter') ?? '';
+  const loaded = useHttp(id, filter);
+  const marked = useHttp(id, query.get('hl') || null);
+  const { http } = loaded;
+  const marks = useMemo(() => new Set(marked.http.map((one) => one.http)), [marked]);
+  const drawn = useMemo(() => ({}), [http, marks]);
+  return { ...loaded, failure: loaded.failure ?? marked.failure, filter, marks, drawn };
 }
 
 const NO_EXCHANGES: Loaded = { http: [], isComplete: false, failure: null };
