@@ -77,6 +77,7 @@ inBrowser('search', () => {
       onTestFinished(() => void process.off('worker', watch));
       const filter = encodeURIComponent(`tool=echo or ${SLOW}`);
       const page = await openPage(await startUi(db), `/search?index=no&filter=${filter}`);
+      page.setDefaultTimeout(LONG_MS / 2);
       await rowWith(page, 'tools/call echo').first().waitFor();
       await page.getByRole('button', { name: 'Stop' }).click();
       await page.getByText(/ in 1 session, then stopped$/).waitFor();
