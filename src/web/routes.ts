@@ -42,7 +42,7 @@ const ROUTES: readonly Route[] = [
   },
   { path: `${SESSION}/http/:number`, work: 'http-exchange', thread: 'fast', form: 'json', takes: [] },
 
-  { path: `${SESSION}/select`, work: 'select', thread: 'slow', form: 'ndjson', takes: ['filter'] },
+  { path: `${SESSION}/select`, work: 'select', thread: 'slow', form: 'ndjson', takes: ['filter', 'after'] },
   { path: `${SESSION}/check`, work: 'check', thread: 'slow', form: 'json', takes: [] },
   { path: `${SESSION}/stats`, work: 'stats', thread: 'slow', form: 'ndjson', takes: ['by', 'filter'] },
   { path: '/api/stats', work: 'stats', thread: 'slow', form: 'ndjson', takes: ['by', 'filter'] },

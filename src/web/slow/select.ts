@@ -1,10 +1,11 @@
-/** The frames of a session for which a filter holds, as runs of their numbers. */
+/** The frames of a session for which a filter holds, as runs of their numbers; with `after`, those behind that one. */
 
 import { EVERYTHING } from '../../inspect/filter/filter.ts';
 import { selectFrames } from '../../inspect/filter/sql.ts';
 import { type FrameSelection, lastSeqOf, unfinishedFrames } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import type { SelectLine } from '../api.ts';
+import { numberParam } from '../params.ts';
 import { emitJson, filterOf, inSlices, type Job, sessionOf, workOf } from './job.ts';
 
 /** So many frames are looked at in one statement. */
@@ -40,15 +41,16 @@ async function select(job: Job): Promise<void> {
   await emitJson(job, { done: true, count } satisfies SelectLine);
 }
 
-function* eachStep({ store }: Job, session: SessionRow, only: FrameSelection): Generator<number[]> {
+function* eachStep({ store, params }: Job, session: SessionRow, only: FrameSelection): Generator<number[]> {
   const { number } = session;
+  const first = numberParam(params, 'after', { most: Number.MAX_SAFE_INTEGER, otherwise: 0 });
   const last = lastSeqOf(store, number);
   const among = store
     .prepare<[object], number>(
       `SELECT DISTINCT seq FROM (${only.sql}) WHERE seq > @after AND seq <= @upTo ORDER BY seq`,
     )
     .pluck();
-  for (let after = 0; after < last; after += FRAMES_A_STEP)
+  for (let after = first; after < last; after += FRAMES_A_STEP)
     yield among.all({ ...only.values, session: number, after, upTo: after + FRAMES_A_STEP });
   yield [...unfinishedFrames(store, number, last)]
     .filter((frame) => only.hasUnfinished(session, frame))

@@ -41,6 +41,41 @@ inBrowser('what is being recorded', () => {
     await run.ended;
   });
 
+  inFull(
+    'is narrowed by a filter and marked by a highlight, of what came before and of what comes',
+    async () => {
+      const db = tempStore();
+      const ui = await startUi(db);
+      const runs = ['one', 'two'].map((name) => record(db, ['counter.js'], ['--name', name]));
+      for (const [i, run] of runs.entries()) run.child.stdin.write(ask(1, `method/${i}`));
+      const page = await openPage(ui, '/live', { expected: /status of 400/ });
+      await rowWith(page, 'two', 'method/1', 'ok').waitFor();
+      const box = page.getByRole('combobox', { name: 'Filter messages' });
+      await box.fill('method=method/1 or method~later');
+      await box.press('Escape');
+      await box.press('Enter');
+      await rowWith(page, 'one', 'method/0').waitFor({ state: 'detached' });
+      await rowWith(page, 'two', 'method/1', 'ok').waitFor();
+      for (const run of runs) run.child.stdin.write(ask(2, 'other') + ask(3, 'later/1'));
+      await rowWith(page, 'one', 'later/1', 'ok').waitFor();
+      await rowWith(page, 'two', 'later/1', 'ok').waitFor();
+      expect(await rowWith(page, 'other').count()).toBe(0);
+
+      await page.getByRole('button', { name: 'Highlight' }).click();
+      await rowWith(page, 'one', 'method/0').waitFor();
+      const marked = page.locator('[role=row][data-tone=marked]');
+      await expect.poll(() => marked.count(), { timeout: 45_000 }).toBe(3);
+      expect(await marked.filter({ hasText: 'other' }).count()).toBe(0);
+
+      await page.getByRole('combobox', { name: 'Highlight messages' }).fill('metod=x');
+      await page.getByRole('combobox', { name: 'Highlight messages' }).press('Escape');
+      await page.getByRole('combobox', { name: 'Highlight messages' }).press('Enter');
+      await page.getByRole('alert').filter({ hasText: 'Nearest: `method`' }).waitFor();
+      for (const run of runs) run.child.stdin.end();
+      await Promise.all(runs.map((run) => run.ended));
+    },
+  );
+
   inFull('is followed until its user scrolls up, and says how much came since', async () => {
     const db = tempStore();
     const run = record(db, ['counter.js'], ['--name', 'long']);

@@ -62,6 +62,19 @@ inBrowser('a run in the viewer', () => {
     expect(await page.getByRole('navigation', { name: 'Stretches of the run' }).count()).toBe(0);
   });
 
+  inFull('what a highlight selects is marked among all calls, in its address', async () => {
+    const ui = await startUi(await runOfThree());
+    const page = await openPage(ui, '/run/demo?stretch=1&hl=status~error');
+    await rowWith(page, 'tools/call', 'query').waitFor();
+    const marked = page.locator('[role=row][data-tone=marked]');
+    await marked.filter({ hasText: 'tool error' }).waitFor();
+    expect(await marked.count()).toBe(1);
+    await page.getByRole('button', { name: 'Highlight' }).click();
+    await rowWith(page, 'tools/call', 'query').waitFor({ state: 'detached' });
+    await rowWith(page, 'tool error').waitFor();
+    expect(page.url()).toMatch(/[?&]filter=status/);
+  });
+
   inFull('axe finds nothing on a run, in any scheme and width', async () => {
     const ui = await startUi(await runOfThree());
     for (const { scheme, width } of sample(LOOKS)) {

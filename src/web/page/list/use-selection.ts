@@ -20,7 +20,7 @@ export function useSelection(session: string, filter: string, version: number): 
     if (filter === '') return;
     const abort = new AbortController();
     const tell = (selection: SelectedFrames) => setState({ of: filter, selection });
-    read(session, filter, abort.signal, tell).catch((error) => {
+    readSelection(session, { filter }, abort.signal, tell).catch((error) => {
       if (!abort.signal.aborted) tell({ has: null, count: 0, isComplete: true, failure: failureOf(error) });
     });
     return () => abort.abort();
@@ -29,9 +29,10 @@ export function useSelection(session: string, filter: string, version: number): 
   return state.of === filter ? state.selection : { ...ALL, has: () => false, isComplete: false };
 }
 
-async function read(
+/** `asked.after`: only of the frames behind that one. Tells what it knows as it comes; rejects with what went wrong. */
+export async function readSelection(
   session: string,
-  filter: string,
+  asked: { filter: string; after?: string },
   signal: AbortSignal,
   tell: (selection: SelectedFrames) => void,
 ): Promise<void> {
@@ -42,7 +43,7 @@ async function read(
     return at >= 0 && seq <= (lasts[at] ?? -1);
   };
   let count = 0;
-  const path = `sessions/${session}/select?${new URLSearchParams({ filter })}`;
+  const path = `sessions/${session}/select?${new URLSearchParams(asked)}`;
   for await (const line of source().lines<SelectLine | ApiError>(path, signal)) {
     if ('error' in line) throw new ApiFailure(line.error);
     if ('done' in line) return tell({ has, count: line.count, isComplete: true, failure: null });

@@ -9,7 +9,13 @@ import { type ApiFailure, failureOf, source } from '../shell/source.ts';
 const BEFORE = 100;
 const SLICE = 5000;
 
-type LiveSession = { summary: SessionSummary; outline: SessionOutline; startedAt: number };
+/** `after`: the frame after which it is shown. */
+export type LiveSession = {
+  summary: SessionSummary;
+  outline: SessionOutline;
+  startedAt: number;
+  after: number;
+};
 
 /** A message, by its session and its index in that session's outline. */
 export type FeedRow = { of: LiveSession; i: number };
@@ -70,8 +76,13 @@ export function useFeed(isPaused: boolean): Feed {
     const { session: id, startedAt, frames } = summary;
     if (state.current.followed.has(id)) return;
     const upTo = Math.max(0, frames - BEFORE);
-    const own = { summary, outline: new SessionOutline(), startedAt: Date.parse(startedAt) * 1000, upTo };
-    const followed = { ...own, isLoading: false, hasMore: false };
+    const own = {
+      summary,
+      outline: new SessionOutline(),
+      startedAt: Date.parse(startedAt) * 1000,
+      after: upTo,
+    };
+    const followed = { ...own, upTo, isLoading: false, hasMore: false };
     state.current.followed.set(id, followed);
     await load(followed);
   };

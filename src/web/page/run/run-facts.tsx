@@ -1,7 +1,7 @@
 /** What a run was as a whole: its client, its time, its stretches, and whose clocks it was recorded by. */
 import type { VNode } from 'preact';
 import type { RunDetail, RunStretch } from '../../api.ts';
-import { FilterBox } from '../list/filter-box.tsx';
+import { Narrowing } from '../list/narrowing.tsx';
 import { counted, showCount, showLasting, showMoment } from '../look/format.ts';
 import parts from '../look/parts.module.css';
 import { Icon } from '../look/parts.tsx';
@@ -139,12 +139,7 @@ function Choices({ failure }: { failure: ApiFailure | null }): VNode {
   const anew = { stretch: null, t: null, call: null };
   return (
     <div class={css.choices}>
-      <FilterBox
-        label="Filter calls"
-        value={query.get('filter') ?? ''}
-        onFilter={(filter) => setQuery({ filter, ...anew })}
-        failure={failure}
-      />
+      <Narrowing what="calls" failure={failure} anew={anew} />
       <label class={parts.choice}>
         <span>Divide where nothing is asked for</span>
         <select value={gap} onChange={(event) => setQuery({ gap: event.currentTarget.value, ...anew })}>

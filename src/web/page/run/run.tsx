@@ -22,10 +22,20 @@ const ASKED = ['stretch', 'gap', 'offset', 'filter'];
 export function RunScreen({ params }: ScreenProps): VNode {
   const { query } = address.value;
   const asked = new URLSearchParams([...query].filter(([name]) => ASKED.includes(name)));
-  const { run, failure } = useRun(params['id'] ?? '', asked);
+  const id = params['id'] ?? '';
+  const { run, failure } = useRun(id, asked);
+  const marked = useRun(id, markedOf(asked, query.get('hl')));
   if (failure !== null && (run === null || failure.code !== 'usage')) return <TroubleBox failure={failure} />;
   if (run === null) return <Unseen>Loading…</Unseen>;
-  return <Run run={run} failure={failure} />;
+  return <Run run={run} marked={marked.run} failure={failure ?? marked.failure} />;
+}
+
+/** What asks for the calls that are highlighted; null where none are. */
+function markedOf(asked: URLSearchParams, highlight: string | null): URLSearchParams | null {
+  if (!highlight) return null;
+  const all = new URLSearchParams(asked);
+  all.set('filter', highlight);
+  return all;
 }
 
 type ScreenProps = { params: Readonly<Record<string, string>> };
@@ -39,7 +49,10 @@ const COLUMNS: readonly ListColumn[] = [
   { label: 'Then', width: 'minmax(80px, 240px)', isExtra: true },
 ];
 
-function Run({ run, failure }: { run: RunDetail; failure: ApiFailure | null }): VNode {
+/** `marked`: the run with those of its calls alone that are highlighted. */
+type RunProps = { run: RunDetail; marked: RunDetail | null; failure: ApiFailure | null };
+
+function Run({ run, marked, failure }: RunProps): VNode {
   const { calls, lanes, stretches } = run;
   const stretch = stretches.find(({ number }) => number === run.stretch);
   const { query } = address.value;
@@ -50,6 +63,8 @@ function Run({ run, failure }: { run: RunDetail; failure: ApiFailure | null }): 
   const sight = sightOf(query.get('t'), whole);
   const began = stretch?.from ?? 0;
   const shifted = useMemo(() => calls.map((call) => ({ ...call, at: call.at - began })), [calls, began]);
+  const marks = useMemo(() => new Set(marked?.calls.map((call) => nameOf(marked, call))), [marked]);
+  const drawn = useMemo(() => ({}), [run, marks]);
   const chosen = query.get('call');
   const active = calls.findIndex(({ lane, seq }) => chosen === `${lane}.${seq}`);
   const choose = (index: number) => {
@@ -97,8 +112,8 @@ function Run({ run, failure }: { run: RunDetail; failure: ApiFailure | null }): 
             label="Calls of all servers"
             columns={COLUMNS}
             count={calls.length}
-            rowAt={(index) => callRow(run, index, began)}
-            version={run}
+            rowAt={(index) => callRow(run, index, began, marks)}
+            version={drawn}
             active={active}
             onActive={choose}
             onOpen={open}
@@ -111,7 +126,12 @@ function Run({ run, failure }: { run: RunDetail; failure: ApiFailure | null }): 
   );
 }
 
-function callRow(run: RunDetail, index: number, began: number): ListRow {
+/** The same in every answer about the run. */
+function nameOf({ lanes }: RunDetail, { lane, seq }: RunCall): string {
+  return `${lanes[lane]?.session} ${seq}`;
+}
+
+function callRow(run: RunDetail, index: number, began: number, marks: ReadonlySet<string>): ListRow {
   const call = run.calls[index];
   if (call === undefined) return { cells: [] };
   const lane = run.lanes[call.lane];
@@ -138,7 +158,7 @@ function callRow(run: RunDetail, index: number, began: number): ListRow {
     call.lasted === null ? '' : showLasting(call.lasted),
     <ThenCell key="then" run={run} index={index} />,
   ];
-  return { cells };
+  return { cells, tone: marks.has(nameOf(run, call)) ? 'marked' : undefined };
 }
 
 const WORDS: Record<string, string> = {

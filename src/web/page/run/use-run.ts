@@ -9,13 +9,17 @@ type Loaded = { run: RunDetail | null; failure: ApiFailure | null };
 /** While one of its servers is recorded, it is asked for again so often at most. */
 const AGAIN_MS = 2000;
 
-/** `query`: which stretch, and how the run is cut. What is shown stays until the new one is there. */
-export function useRun(id: string, query: URLSearchParams): Loaded {
+/**
+ * `query`: which stretch, and how the run is cut; null where nothing is to be asked for. What is shown stays until the new one
+ * is there.
+ */
+export function useRun(id: string, query: URLSearchParams | null): Loaded {
   const path = `runs/${encodeURIComponent(id)}`;
-  const key = `${path}?${query}`;
+  const key = query === null ? '' : `${path}?${query}`;
   const [loaded, setLoaded] = useState<Loaded & { of: string }>({ of: '', run: null, failure: null });
   const version = useAgain(loaded.run);
   useEffect(() => {
+    if (query === null) return;
     const abort = new AbortController();
     const isShown = loaded.of === key;
     const load = async () => {
@@ -38,7 +42,7 @@ export function useRun(id: string, query: URLSearchParams): Loaded {
     });
     return () => abort.abort();
   }, [key, version]);
-  return loaded.of.startsWith(`${path}?`) ? loaded : { run: null, failure: null };
+  return key !== '' && loaded.of.startsWith(`${path}?`) ? loaded : { run: null, failure: null };
 }
 
 /** Another number when something passed in one of the run's sessions; a session that is new may be one of them. */
