@@ -1,5 +1,4 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import {
   CreateMessageRequestSchema,
@@ -15,10 +14,11 @@ import {
   requestsOf,
   sessionsOf,
 } from '../support/http-record.ts';
+import { firstHttp } from '../support/official-clients.ts';
 import { startEverything } from '../support/servers.ts';
 import { until } from '../support/tapedeck.ts';
 
-type Seen = { progress: number[]; logged: number; [what: string]: unknown };
+type Seen = { progress: number[]; [what: string]: unknown };
 
 /** Everything that a session gave, as the client saw it. `name` goes into all that the client says. */
 async function converse(url: URL, name: string, streamStands: () => Promise<void>): Promise<Seen> {
@@ -28,11 +28,11 @@ async function converse(url: URL, name: string, streamStands: () => Promise<void
     model: name,
     content: { type: 'text', text: `${params.messages.length} message for ${name}` },
   }));
-  let logged = 0;
+  let hasLogged = false;
   client.setNotificationHandler(LoggingMessageNotificationSchema, () => {
-    logged += 1;
+    hasLogged = true;
   });
-  const transport = new StreamableHTTPClientTransport(url);
+  const transport = firstHttp(url);
   await client.connect(transport as Transport);
   await streamStands();
   const progress: number[] = [];
@@ -54,11 +54,11 @@ async function converse(url: URL, name: string, streamStands: () => Promise<void
     sampled: await call('trigger-sampling-request', { prompt: name, maxTokens: 5 }),
     on: await call('toggle-simulated-logging'),
   };
-  await until('a message on the GET stream', () => logged > 0);
+  await until('a message on the GET stream', () => hasLogged);
   await call('toggle-simulated-logging');
   await transport.terminateSession();
   await client.close();
-  return { ...seen, progress, logged };
+  return { ...seen, progress };
 }
 
 /** What the client calls its session differs each time. */

@@ -2,12 +2,11 @@ import { StreamableHTTPClientTransport as SecondTransport } from '@modelcontextp
 import { StdioClientTransport as SecondStdio } from '@modelcontextprotocol/client/stdio';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { describe, expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
 import { recordUrlInProcess } from '../support/http-record.ts';
-import { talkToDualEra, talkToEverything } from '../support/official-clients.ts';
+import { firstHttp, talkToDualEra, talkToEverything } from '../support/official-clients.ts';
 import { storeOnce } from '../support/once.ts';
 import { exchangesOf, talkOf } from '../support/same-recording.ts';
 import { inFull, sample } from '../support/scale.ts';
@@ -38,7 +37,7 @@ async function recordedAgain(
   return again;
 }
 
-const everythingHttp = (url: URL) => talkToEverything(new StreamableHTTPClientTransport(url) as Transport);
+const everythingHttp = (url: URL) => talkToEverything(firstHttp(url) as Transport);
 const everythingSse = (url: URL) => talkToEverything(new SSEClientTransport(url));
 const dualEra = (mode: 'legacy' | 'auto') => (url: URL) => talkToDualEra(new SecondTransport(url), mode);
 
