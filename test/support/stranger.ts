@@ -19,7 +19,7 @@ export function installPacked(packages: readonly string[]): string {
   mkdirSync(own, { recursive: true });
   execFileSync('tar', ['-xzf', tarball, '-C', own, '--strip-components=1']);
   const manifest = JSON.parse(readFileSync(join(own, 'package.json'), 'utf8'));
-  for (const name of [...Object.keys(manifest.dependencies), ...packages]) {
+  for (const name of new Set([...Object.keys(manifest.dependencies), ...packages])) {
     const link = join(folder, 'node_modules', name);
     mkdirSync(dirname(link), { recursive: true });
     const source = [ROOT_MODULES, HEAVY_MODULES].map((modules) => join(modules, name)).find(existsSync);

@@ -8,7 +8,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { IS_FULL, inFull } from '../../support/scale.ts';
 import { BIN, ROOT, start, tapedeck, tapedeckInProcess, tempFolder, until } from '../../support/tapedeck.ts';
@@ -110,8 +110,10 @@ function fetchedPackage(): string {
   const own = join(modules, 'mcp-tapedeck');
   spawnSync('mv', [join(modules, 'package'), own]);
   const { dependencies } = JSON.parse(readFileSync(join(own, 'package.json'), 'utf8'));
-  for (const name of Object.keys(dependencies))
+  for (const name of Object.keys(dependencies)) {
+    mkdirSync(dirname(join(modules, name)), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
+  }
   return own;
 }
 
