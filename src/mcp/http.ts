@@ -45,7 +45,7 @@ export async function serveOverHttp(
     if (problem === null) return null;
     return [
       401,
-      `${problem === 'none' ? 'Expected' : 'This is not'} the token of this server, as Authorization: Bearer. tapedeck mcp printed it when it was started.`,
+      `${problem === 'none' ? 'Expected' : 'This is not'} the bearer token that tapedeck mcp printed when it was started, in the Authorization header.`,
     ];
   }
 

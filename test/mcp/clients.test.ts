@@ -131,10 +131,10 @@ test('over HTTP both lines of the official client are served, and nobody without
     });
     return [response.status, await response.text()];
   };
-  expect(await post({})).toEqual([401, expect.stringContaining('Expected the token')]);
+  expect(await post({})).toEqual([401, expect.stringContaining('Expected the bearer token')]);
   expect(await post({ Authorization: `Bearer ${TOKEN}x` })).toEqual([
     401,
-    expect.stringContaining('not the token'),
+    expect.stringContaining('not the bearer token'),
   ]);
   expect(await post({ ...OWN.headers, Origin: 'https://evil.example' })).toEqual([
     403,
