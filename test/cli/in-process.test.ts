@@ -16,7 +16,7 @@ test('command lines that run at once in one process have streams, environment, f
       run('list', '--json'),
       run('export', '-o', 'b.ndjson'),
       run('list', '--limit', name),
-      run('check', 'b.ndjson'),
+      run('check', 'a.ndjson'),
     ]);
     expect([imported.code, exported.code, refused.code, checked.code]).toEqual([0, 0, 2, 1]);
     expect(refused.stderr).toContain('Expected a whole number after `--limit`');
