@@ -82,10 +82,8 @@ export function eachItem(batch: Uint8Array<ArrayBuffer>, visit: (item: Item) => 
 }
 
 /**
- * A frame with a fault: whole, not in chunks, because what its sender had sent is no part of
- * the stream that went on. As bytes: the length of the head (u32), the head as JSON, what its sender had sent, what went on.
- *
- * One line, body or event, with what was done to it. `at`: microseconds since the Unix epoch, when it went on.
+ * One line, body or event with a fault, and what was done to it: whole, not in chunks, because what its sender had sent is no
+ * part of the stream that went on. `at`: microseconds since the Unix epoch, when it went on.
  */
 export type FaultyFrame = {
   channel: Exclude<Channel, 'stderr'>;
@@ -106,6 +104,7 @@ const LENGTH_BYTES = 4;
 /** The kind of such an item of stdio. All others are channels, which are few. */
 export const FAULT_KIND = 9;
 
+/** As bytes: the length of the head (u32), the head as JSON, what its sender had sent, what went on. */
 export function faultItem({ channel, payload, lineEnd, fault }: FaultyFrame): Buffer {
   const { original, ...how } = fault;
   const head: Head = { channel, lineEnd, ...how, originalBytes: original?.length ?? null };
