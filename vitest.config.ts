@@ -49,6 +49,9 @@ const ALONE = [
 /** What needs a browser: all of them share one, and take turns. */
 const BROWSER = ['test/web/browser/*.test.ts'];
 
+/** What needs a PostgreSQL: all of them share one. */
+const ENGINE = ['test/engine/*.test.ts'];
+
 /** What other programs make of tapedeck, and recordings that are large. */
 const FULL_ONLY = [
   'test/http/inspector.test.ts',
@@ -105,13 +108,20 @@ export default defineConfig({
       project('unit', 0, { include: UNIT, setupFiles: ['test/support/no-processes.ts'], pool: 'threads' }),
       project('process', 0, {
         include: ['test/**/*.test.ts'],
-        exclude: [...LEFT_OUT, ...UNIT, ...ALONE, ...BROWSER],
+        exclude: [...LEFT_OUT, ...UNIT, ...ALONE, ...BROWSER, ...ENGINE],
         pool: 'forks',
       }),
       project('browser', 2, {
         include: BROWSER,
         exclude: LEFT_OUT,
         globalSetup: ['test/support/chromium.ts'],
+        pool: 'forks',
+        maxWorkers: 2,
+      }),
+      project('engine', 2, {
+        include: ENGINE,
+        exclude: LEFT_OUT,
+        globalSetup: ['test/support/engine-server.ts'],
         pool: 'forks',
         maxWorkers: 2,
       }),

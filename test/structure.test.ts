@@ -77,6 +77,8 @@ const MAY_IMPORT: Record<string, string> = {
   sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT version.ts',
   kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT fault sources config version.ts',
 
+  engine: 'PROTOCOL STORE INSPECT',
+
   ci: 'PROTOCOL INSPECT',
 
   web: 'PROTOCOL STORE INSPECT REPLAY EXPORT net version.ts web/api.ts',
@@ -110,11 +112,12 @@ const MAY_IMPORT: Record<string, string> = {
   'cli/read': 'BELOW cli cli/config cli/play',
   'cli/ci': 'BELOW cli cli/config cli/play cli/read',
   'cli/keep': 'BELOW cli cli/config',
+  'cli/fleet': 'BELOW cli cli/config',
   'cli/wrap': 'BELOW cli cli/config cli/record',
   'cli/view': 'BELOW cli cli/config',
   'cli/first': 'BELOW cli cli/config cli/record cli/wrap',
   'cli/commands.ts':
-    'BELOW cli cli/config cli/record cli/play cli/read cli/ci cli/keep cli/wrap cli/view cli/first',
+    'BELOW cli cli/config cli/record cli/play cli/read cli/ci cli/keep cli/fleet cli/wrap cli/view cli/first',
   'cli/main.ts': 'BELOW cli cli/config cli/record cli/commands.ts',
 
   'errors.ts': '',

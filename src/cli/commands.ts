@@ -50,6 +50,9 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     prune: async () => (await import('./keep/prune.ts')).pruneCommand,
     reindex: async () => (await import('./keep/reindex.ts')).reindexCommand,
   },
+  Fleet: {
+    engine: async () => (await import('./fleet/engine.ts')).engineCommand,
+  },
 };
 
 export const COMMANDS: Loaders = Object.assign({}, ...Object.values(GROUPS));

@@ -11,7 +11,7 @@ export type Key = {
   commands: readonly string[] | null;
   /**
    * Whether a project's file may set it. Such a file may have come with a clone: it may ask for more redaction, and say what
-   * to leave out in the project's tests. It may not choose the store, delete sessions, or ask for less redaction.
+   * to leave out in the project's tests. It may not choose the store or the engine, delete sessions, or ask for less redaction.
    */
   inProject: boolean | readonly string[];
 };
@@ -60,6 +60,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
   'check.expect': { option: 'expect', kind: 'list', commands: CHECKING, inProject: true },
   'check.forbid': { option: 'forbid', kind: 'list', commands: CHECKING, inProject: true },
   'check.max': { option: 'max', kind: 'list', commands: CHECKING, inProject: true },
+  'ship.url': { option: 'to', kind: 'text', commands: ['engine'], inProject: false },
   ignoreResult: { option: 'ignore-result', kind: 'list', commands: ['verify', 'ci'], inProject: true },
 };
 

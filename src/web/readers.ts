@@ -4,7 +4,6 @@
  * long, is ended.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Change } from './api.ts';
 import type { Form, FromReader, Head, Params, ReaderStart, RequestFailure, ToReader } from './work.ts';
@@ -42,9 +41,6 @@ const SLOW_MS = 10 * 60_000;
 
 /** So long a work may take to find out that its client has left. */
 const LEAVE_MS = 300;
-
-/** So long a thread may take to end by itself. */
-const TURN_MS = 300;
 
 type ReaderJob = { question: Question; sink: Sink; left: Int32Array<SharedArrayBuffer> };
 
@@ -199,10 +195,6 @@ function superviseThread(
   let jobsSoFar = 0;
   let isDead = false;
   let death = DIED;
-  let onLoaded = () => {};
-  const loaded = new Promise<void>((resolve) => {
-    onLoaded = resolve;
-  });
 
   function die(): void {
     if (isDead) return;
@@ -221,7 +213,6 @@ function superviseThread(
 
   worker.on('message', (message: FromReader) => {
     if (message.type === 'changes') return onChanges(message.changes);
-    if (message.type === 'loaded') return onLoaded();
     const { job: id } = message;
     const job = jobs.get(id);
     if (job === undefined) return;
@@ -240,15 +231,6 @@ function superviseThread(
     die();
   });
   worker.on('exit', die);
-  const exited = new Promise<void>((resolve) => {
-    worker.once('exit', () => resolve());
-  });
-
-  /** One that comes to no turn of its own is stopped, but never while it loads SQLite: that would end the whole process. */
-  async function stop(): Promise<void> {
-    await Promise.race([exited, loaded.then(() => sleep(TURN_MS, undefined, { ref: false }))]);
-    await worker.terminate();
-  }
 
   return {
     begin(job, onDone) {
@@ -267,10 +249,9 @@ function superviseThread(
     },
     tell: (message) => worker.postMessage(message),
     end() {
-      for (const { left } of jobs.values()) Atomics.store(left, 0, 1);
-      worker.postMessage({ type: 'end' } satisfies ToReader);
+      const ended = worker.terminate();
       die();
-      return stop();
+      return ended;
     },
   };
 }

@@ -8,10 +8,13 @@ import type { ConfigurationFile } from '../../config/location.ts';
  */
 
 /** Commands without a store of their own. */
-const WITHOUT_STORE = new Set(['ci', 'completion', 'config', 'demo', 'help', 'unwrap', 'wrap']);
+const WITHOUT_STORE = new Set(['ci', 'completion', 'config', 'demo', 'engine', 'help', 'unwrap', 'wrap']);
 
 /** With one of these nothing is done, or a shell asks what could be. */
 const WITHOUT_ACTION = new Set(['--help', '-h', '--version', '-v', '--get-yargs-completions']);
+
+/** What says the same as a key. */
+const VARIABLES: Readonly<Record<string, string>> = { db: 'TAPEDECK_DB', 'ship.url': 'TAPEDECK_SHIP' };
 
 const OFF = '--no-redact';
 
@@ -61,7 +64,8 @@ function isNamed(words: readonly string[]): boolean {
 
 /** The environment counts before the files. */
 function isUnset({ name }: Setting, env: NodeJS.ProcessEnv): boolean {
-  return name !== 'db' || !env['TAPEDECK_DB'];
+  const variable = VARIABLES[name];
+  return variable === undefined || !env[variable];
 }
 
 function wordsOf({ key: { option, kind }, values }: Setting): string[] {

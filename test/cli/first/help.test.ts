@@ -25,7 +25,7 @@ test('help begins with six commands of a first day, and lists each command once,
   const [first, ...groups] = stdout.split(/\n\n(?=[A-Z][\w ]*:\n)/).slice(1);
   expect(first?.match(/^ {2}tapedeck \w/gm)).toHaveLength(6);
   const titles = groups.map((group) => group.split(':')[0]);
-  expect(titles).toEqual(['Begin', 'Record', 'Look', 'Test', 'Keep', 'Options']);
+  expect(titles).toEqual(['Begin', 'Record', 'Look', 'Test', 'Keep', 'Fleet', 'Options']);
   const listed = groups.slice(0, -1).flatMap((group) => [...group.matchAll(/^ {2}([a-z]+)/gm)]);
   expect(listed.map(([, name]) => name).toSorted()).toEqual(
     [...Object.keys(COMMANDS), 'completion'].toSorted(),
