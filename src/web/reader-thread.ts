@@ -7,6 +7,7 @@ import { setPriority } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, TapedeckError } from '../errors.ts';
+import { openTemporaryStore } from '../store/file/open.ts';
 import { troubleOf } from '../store/file/trouble.ts';
 import type { Change } from './api.ts';
 import { doWork } from './params.ts';
@@ -39,6 +40,8 @@ export function serveWorks(works: Works, niceness: number, createWatch?: CreateW
   const watch = createWatch?.(keeper, (changes) => report({ type: 'changes', changes }));
   // Before anybody asks, so that the first one does not wait for it.
   watch?.begin();
+  loadSqlite();
+  report({ type: 'loaded' });
 
   async function run(order: Order): Promise<void> {
     const outlet = createAnswerOutlet(order, report);
@@ -63,8 +66,15 @@ export function serveWorks(works: Works, niceness: number, createWatch?: CreateW
   port.on('message', (message: ToReader) => {
     if (message.type === 'order') void run(message.order);
     else if (message.type === 'more') outlets.get(message.job)?.more(message.bytes);
-    else watch?.set(message.isOn);
+    else if (message.type === 'watch') watch?.set(message.isOn);
+    // Of a thread that is not the main one this ends the thread alone.
+    else process.exit();
   });
+}
+
+/** The addon is loaded with the first store that is opened, whichever that is. */
+function loadSqlite(): void {
+  openTemporaryStore().close();
 }
 
 type Report = (message: FromReader, transfer?: ArrayBuffer[]) => void;

@@ -4,6 +4,7 @@
  * long, is ended.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Change } from './api.ts';
 import type { Form, FromReader, Head, Params, ReaderStart, RequestFailure, ToReader } from './work.ts';
@@ -41,6 +42,9 @@ const SLOW_MS = 10 * 60_000;
 
 /** So long a work may take to find out that its client has left. */
 const LEAVE_MS = 300;
+
+/** So long a thread may take to end by itself. */
+const TURN_MS = 300;
 
 type ReaderJob = { question: Question; sink: Sink; left: Int32Array<SharedArrayBuffer> };
 
@@ -195,6 +199,10 @@ function superviseThread(
   let jobsSoFar = 0;
   let isDead = false;
   let death = DIED;
+  let onLoaded = () => {};
+  const loaded = new Promise<void>((resolve) => {
+    onLoaded = resolve;
+  });
 
   function die(): void {
     if (isDead) return;
@@ -213,6 +221,7 @@ function superviseThread(
 
   worker.on('message', (message: FromReader) => {
     if (message.type === 'changes') return onChanges(message.changes);
+    if (message.type === 'loaded') return onLoaded();
     const { job: id } = message;
     const job = jobs.get(id);
     if (job === undefined) return;
@@ -231,6 +240,15 @@ function superviseThread(
     die();
   });
   worker.on('exit', die);
+  const exited = new Promise<void>((resolve) => {
+    worker.once('exit', () => resolve());
+  });
+
+  /** One that comes to no turn of its own is stopped, but never while it loads SQLite: that would end the whole process. */
+  async function stop(): Promise<void> {
+    await Promise.race([exited, loaded.then(() => sleep(TURN_MS, undefined, { ref: false }))]);
+    await worker.terminate();
+  }
 
   return {
     begin(job, onDone) {
@@ -249,9 +267,10 @@ function superviseThread(
     },
     tell: (message) => worker.postMessage(message),
     end() {
-      const ended = worker.terminate();
+      for (const { left } of jobs.values()) Atomics.store(left, 0, 1);
+      worker.postMessage({ type: 'end' } satisfies ToReader);
       die();
-      return ended;
+      return stop();
     },
   };
 }

@@ -39,16 +39,19 @@ export type Order = {
   left: Int32Array<SharedArrayBuffer>;
 };
 
-/** What a thread is told. `more`: so many bytes of a job's answer have gone out. */
+/** What a thread is told. `more`: so many bytes of a job's answer have gone out. `end`: it is to end by itself, at its next turn. */
 export type ToReader =
   | { type: 'order'; order: Order }
   | { type: 'more'; job: number; bytes: number }
-  | { type: 'watch'; isOn: boolean };
+  | { type: 'watch'; isOn: boolean }
+  | { type: 'end' };
 
 /** An error as it is answered: the words, and the status that goes with them. */
 export type RequestFailure = { status: number; code: string; message: string; at?: number };
 
+/** `loaded`: from now on it may be stopped in the middle of what it does. */
 export type FromReader =
+  | { type: 'loaded' }
   | { type: 'head'; job: number; head: Head }
   | { type: 'piece'; job: number; bytes: Uint8Array; isLast: boolean }
   | { type: 'failure'; job: number; failure: RequestFailure }

@@ -1,7 +1,7 @@
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createReaders, type Sink } from '../../src/web/readers.ts';
-import { inFull } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { SLOW, slowStore } from '../support/slow-store.ts';
 import { until } from '../support/tapedeck.ts';
 import { startUi } from '../support/ui.ts';
@@ -107,4 +107,15 @@ test('readers that are closed begin no thread, whoever waits, leaves or asks aft
   await setImmediate();
   expect([begun, outcome()]).toEqual([0, expect.stringMatching(/has ended/)]);
   for (const one of slow) expect(one.outcome()).toMatch(/has ended/);
+});
+
+test('threads that are closed at any moment of their start end nothing but themselves', async () => {
+  const file = await slowStore();
+  for (let ms = 0; ms < scale(120, 30); ms += 2) {
+    const readers = createReaders({ file, onChanges() {}, onRestart() {} });
+    const question = { work: 'sessions', params: { filter: 'transport=stdio' }, form: 'json' as const };
+    for (let i = 0; i < 3; i += 1) readers.ask('slow', question, createSink().sink);
+    await setTimeout(ms);
+    await readers.close();
+  }
 });

@@ -347,4 +347,66 @@ export const MIGRATIONS: readonly string[] = [
     AND answer.relation = 'reply'
   WHERE request.kind = 'request';
   `,
+  // Shipping to an engine
+  `
+  -- One row: what tells this store from all others, a random UUID. A copy of the file has the same.
+  CREATE TABLE identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id TEXT NOT NULL
+  );
+  INSERT INTO identity (one, id) SELECT 1, lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' ||
+    substr(hex(randomblob(2)), 2) || '-' || substr('89ab', 1 + (abs(random()) % 4), 1) ||
+    substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)));
+
+  -- Raised by whatever rewrites rows that were stored: what was shipped of the session is then taken back, and shipped anew.
+  ALTER TABLE session ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+
+  -- One row once this store is shipped: to which engine, by whom at the moment, what belongs to it, and what is in the way.
+  CREATE TABLE shipper (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    target TEXT,
+    imported INTEGER NOT NULL DEFAULT 0,
+    unredacted INTEGER NOT NULL DEFAULT 0,
+    trouble TEXT,
+    host TEXT,
+    pid INTEGER,
+    process_started TEXT,
+    at INTEGER
+  );
+
+  -- How far each session has come. What the engine says counts, not this.
+  CREATE TABLE shipped (
+    target TEXT NOT NULL,
+    session INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    frames INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    indexed INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (target, session)
+  ) WITHOUT ROWID;
+  CREATE INDEX shipped_session ON shipped (session);
+
+  -- Sessions that are to be deleted in the engine too.
+  CREATE TABLE withdrawal (
+    target TEXT NOT NULL,
+    key TEXT NOT NULL,
+    day TEXT NOT NULL,
+    PRIMARY KEY (target, key, day)
+  ) WITHOUT ROWID;
+
+  -- What had to go before it was shipped. told_at: the engine knows of it.
+  CREATE TABLE loss (
+    at INTEGER PRIMARY KEY,
+    sessions INTEGER NOT NULL,
+    frames INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    told_at INTEGER
+  );
+  `,
 ];

@@ -5,6 +5,7 @@
 import { PLAIN_PROFILE, type RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Store } from '../file/open.ts';
 import type { KeyLines } from '../write/redaction.ts';
+import { raiseRevision } from '../write/revision.ts';
 
 export type OpenRedaction = {
   session: number;
@@ -26,6 +27,7 @@ export function beginRedaction(store: Store, session: number, profile: Redaction
     store
       .prepare("INSERT INTO masking (session, profile, seq, key_lines) VALUES (?, ?, 0, '[]')")
       .run(session, JSON.stringify({ without, rules, paths }));
+    raiseRevision(store, session);
   });
   begin.immediate();
 }

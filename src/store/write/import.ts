@@ -17,6 +17,7 @@ import { keyFingerprint } from '../file/secret.ts';
 import { createPendingSession, type PendingSession, type SessionKey } from './pending.ts';
 import { createFrameRedactor, createStoreRedactor, redactionColumnOf, redactStart } from './redaction.ts';
 import { removeSession } from './removal.ts';
+import { raiseRevision, withdrawSessions } from './revision.ts';
 import { createRowWriter, insertSession, type RowWriter } from './rows.ts';
 
 /** Few enough for recorders of the same store not to notice. */
@@ -205,6 +206,7 @@ export function appendTo(store: Store, session: number): SessionAppend {
       pending.add(http === null ? frame : { ...frame, http: numbered }, false);
     }
     writer.write({ number: session, id: row.id }, pending);
+    raiseRevision(store, session);
   }
   const add = store.transaction(write).immediate;
 
@@ -266,9 +268,13 @@ export function settleBasis(store: Store, session: number): void {
 export function replaceSession(store: Store, old: number, now: number): void {
   const swap = store.transaction(() => {
     const row = store
-      .prepare<[number], { id: string; name: string | null }>('SELECT id, name FROM session WHERE number = ?')
+      .prepare<[number], { id: string; name: string | null; revision: number }>(
+        'SELECT id, name, revision FROM session WHERE number = ?',
+      )
       .get(old);
     if (row === undefined) return;
+    withdrawSessions(store, [old]);
+    store.prepare('UPDATE session SET revision = ? WHERE number = ?').run(row.revision + 1, now);
     const freed = store.prepare<[number], string>('SELECT id FROM session WHERE number = ?').pluck().get(now);
     const rename = store.prepare('UPDATE session SET id = ?, name = ? WHERE number = ?');
     rename.run(`${freed}-old`, null, old);

@@ -20,6 +20,7 @@ import {
   hasTraceparents,
   prepareTraceparent,
 } from '../read/http.ts';
+import { watchIndex } from './revision.ts';
 import { prepareTraceInsert } from './run.ts';
 
 export type Indexer = {
@@ -158,11 +159,13 @@ const SLICE_MS = 50;
  * called again and again while that lasts.
  */
 export function reindexSession(store: Store, session: number, onSlice: () => void = () => {}): void {
+  const watch = watchIndex(store, session);
   const indexer = restartIndexer(store, session, prepareIndex(store), onSlice);
   while (!indexer.advance(SLICE_MS)) {
     onSlice();
     pause(SLICE_MS / 2);
   }
+  watch.raiseIfChanged();
 }
 
 /** Forgets a session's index, and begins it anew. */

@@ -34,6 +34,10 @@ test('a removed session has no row left in any table, and the others have all of
     store.exec(
       `INSERT INTO frame_fault (session, seq, number, rule, action) VALUES (${session}, 1, 1, 'drop', 'drop')`,
     );
+    store.exec(
+      `INSERT INTO shipped (target, session, key, revision, seq, frames, bytes, indexed, digest, state, at)
+         VALUES ('engine', ${session}, 'key', 0, 1, 1, 1, 0, x'', 'open', 0)`,
+    );
     store.exec(`INSERT INTO trace (session, seq, trace_id, parent_id) VALUES (${session}, 1, 'a', 'b')`);
   }
   const { removal: _, ...planted } = rowsOf(store, first);
