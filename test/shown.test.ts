@@ -22,6 +22,7 @@ afterAll(() => {
 /** What no two runs have alike, for commands that talk to something live. Widths of columns follow it. */
 const PASSING: readonly [what: RegExp, name: string][] = [
   [/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, 'TIME'],
+  [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME'],
   [/^ +\d+\.\d{3}(?= )/gm, 'SINCE'],
   [/\d+(?:\.\d+)? (?:µs|ms|s)\b/g, 'DURATION'],
   [/\bpid \d+/g, 'PID'],

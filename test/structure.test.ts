@@ -81,6 +81,8 @@ const MAY_IMPORT: Record<string, string> = {
 
   ci: 'PROTOCOL INSPECT',
 
+  admin: 'PROTOCOL STORE net',
+
   web: 'PROTOCOL STORE INSPECT REPLAY EXPORT net version.ts web/api.ts',
   'web/fast': 'PROTOCOL STORE INSPECT REPLAY EXPORT net version.ts web/api.ts web',
   'web/report': 'PROTOCOL STORE INSPECT EXPORT version.ts web/api.ts web web/fast',

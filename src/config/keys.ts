@@ -54,6 +54,8 @@ export const KEYS: Readonly<Record<string, Key>> = {
   },
   'redact.off': { option: 'no-redact', kind: 'flag', commands: RECORD, inProject: false },
   'redact.capture': { option: 'capture', kind: 'text', commands: RECORD, inProject: ['meta'] },
+  'log.format': { option: 'log', kind: 'text', commands: RECORD, inProject: false },
+  'log.level': { option: 'log-level', kind: 'text', commands: RECORD, inProject: false },
   faults: { option: 'fault', kind: 'list', commands: ['record', 'replay'], inProject: false },
   ignore: { option: 'ignore', kind: 'list', commands: ['replay', 'ci'], inProject: true },
   ignoreTool: { option: 'ignore-tool', kind: 'list', commands: ['replay', 'ci'], inProject: true },

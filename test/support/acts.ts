@@ -109,6 +109,14 @@ export const ACTS: Readonly<Record<string, Act>> = {
     stopAfter: /listening on .*\n/,
     isLive: true,
   },
+  'npx mcp-tapedeck record http://127.0.0.1:3001/mcp --admin 127.0.0.1:9464': {
+    stopAfter: /listening on .*\n/,
+    isLive: true,
+  },
+  'npx mcp-tapedeck record http://127.0.0.1:3001/mcp --log json': {
+    stopAfter: /listening.*\n/,
+    isLive: true,
+  },
   'npx mcp-tapedeck tail everything-stdio --slow 100': { stopAfter: /trigger-sampling-request\n$/ },
   'npx mcp-tapedeck replay everything-stdio': {
     stdin: [

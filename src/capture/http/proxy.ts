@@ -42,6 +42,8 @@ export type HttpOptions = {
   onNotice: (text: string) => void;
   /** Called with each exchange before it is forwarded; its number is that of its events. */
   onOpen?: ((exchange: number, request: IncomingMessage, response: ServerResponse) => void) | undefined;
+  /** Called once the head of a request was forwarded, or refused: so long that took, in milliseconds. */
+  onForwarded?: ((ms: number) => void) | undefined;
 };
 
 export type HttpCapture = {
@@ -127,6 +129,7 @@ function createRelay(options: HttpOptions) {
     onEvent,
     onNotice,
     onOpen,
+    onForwarded,
   } = options;
   const upstream = createUpstream(url, isInsecure);
   // Numbers, not a Set: V8's garbage collector is slow with a Set of short-lived objects.
@@ -185,11 +188,17 @@ function createRelay(options: HttpOptions) {
     if (!context.doubtful.has(request.socket)) onOpen?.(count + 1, request, response);
     begin(request, response);
   }
+  const opener = onOpen === undefined ? begin : beginTold;
+  function beginTimed(request: IncomingMessage, response: ServerResponse): void {
+    const began = performance.now();
+    opener(request, response);
+    onForwarded?.(performance.now() - began);
+  }
   /** How to break off each connection of HTTP/2. */
   const breaks = new Set<() => void>();
   return {
     context,
-    open: onOpen === undefined ? begin : beginTold,
+    open: onForwarded === undefined ? opener : beginTimed,
     /** A connection that its client has begun so, as one HTTP exchange. */
     openHttp2(client: Socket, beginning: Buffer): void {
       count += 1;

@@ -44,6 +44,10 @@ export const recordCommand: Command<Options> = {
         '$0 record https://api.example.com/mcp --listen 127.0.0.1:8808',
         'Point the client at http://127.0.0.1:8808/mcp',
       )
+      .example(
+        '$0 record https://api.example.com/mcp --admin 127.0.0.1:9464 --log json',
+        'Let its health, metrics and log be read by machines',
+      )
       .example('$0 record --wrapped', 'Serve all URL entries that `tapedeck wrap` has wrapped')
       .epilog(
         'With a command: exits with the server’s exit code, or dies by its signal; 127 if the command cannot be found.\nWith a URL or --wrapped: SIGINT or SIGTERM stops it with exit code 0; a second one cuts open streams.',

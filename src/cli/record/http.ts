@@ -11,11 +11,24 @@ import { escapeText } from '../../protocol/text.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
 import { VERSION } from '../../version.ts';
-import { type Io, ignoreErrors, onStopSignals, say, storeOf } from '../io.ts';
+import { type Io, ignoreErrors, onStopSignals, storeOf } from '../io.ts';
 import { cannotListen, warnBeyondLoopback } from '../listening.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
+import type { Operations } from './admin.ts';
 import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
+import { createLog, type Log, watcherFor } from './log.ts';
 import { checkRedaction, labelsIn, type RecordOptions, troubleText } from './options.ts';
+
+/** What all recordings of a process share. */
+type Desk = { io: Io; log: Log; operations: Operations | null };
+
+/** Throws `TapedeckError` where there is to be an admin port, and cannot be. */
+async function openDesk(io: Io, { admin, log: logging }: RecordOptions, http: ProxyOptions): Promise<Desk> {
+  const log = createLog(logging, io.env, (line) => void io.stderr.write(line));
+  if (admin === null) return { io, log, operations: null };
+  const { openOperations } = await import('./admin.ts');
+  return { io, log, operations: await openOperations(admin, http, log) };
+}
 
 type HttpRecording = {
   capture: HttpCapture;
@@ -31,24 +44,29 @@ const NOTHING = { exitCode: null, signal: null, clientClosedAt: null, serverClos
  * for the end. Rejects with Node's error where it cannot listen.
  */
 async function startHttpRecording(
-  io: Io,
+  desk: Desk,
   options: RecordOptions,
   http: HttpRecordOptions,
   onFailure: () => void,
 ): Promise<HttpRecording | null> {
+  const { log, operations } = desk;
   const { isStrict, redaction } = options;
   await checkRedaction(redaction);
   const faulty = options.faults === null ? null : await import('./faulty-http.ts');
-  const open = () => openRecorder(io, options, http.upstream, onFailure);
+  const open = () => openRecorder(desk, options, http.upstream, onFailure);
   let recorder: HttpRecorder | undefined = isStrict ? open() : undefined;
   const close = () => recorder?.close({ at: now(), reason: 'stopped', ...NOTHING });
   if (recorder !== undefined && !(await recorder.opened)) return null;
-  const record = (event: HttpEvent) => recorder?.append(event);
-  const onPurpose = faulty?.putHttpFaultsIn(options.faults ?? {}, record, (text) => say(io, text));
+  const record = (event: HttpEvent) => {
+    operations?.onHttpEvent(event);
+    return recorder?.append(event);
+  };
+  const onPurpose = faulty?.putHttpFaultsIn(options.faults ?? {}, record, (text) => log.info('fault', text));
   const capture = await captureHttp({
     ...http,
     ...(onPurpose?.hooks ?? { onEvent: record }),
-    onNotice: (text) => say(io, text),
+    onNotice: (text) => log.info('notice', text),
+    onForwarded: operations?.onForwarded,
   }).catch(async (error) => {
     // Its thread would keep this process alive.
     await close();
@@ -56,20 +74,29 @@ async function startHttpRecording(
   });
   // In the same turn, so that nothing has passed yet.
   recorder ??= open();
+  operations?.add({ transport: 'http', figures: recorder.figures, queue: recorder.queue });
   return {
     capture,
     async close() {
       const failed = capture.failedEvents();
       if (failed > 0)
-        say(io, `${failed} pieces of traffic could not be recorded, because of a fault of tapedeck`);
+        log.error(
+          'fault-of-tapedeck',
+          `${failed} pieces of traffic could not be recorded, because of a fault of tapedeck`,
+        );
       onPurpose?.end();
       await close();
     },
   };
 }
 
-function openRecorder(io: Io, options: RecordOptions, upstream: URL, onFailure: () => void): HttpRecorder {
-  const { name, labels, faults: _, ...recording } = options;
+function openRecorder(
+  { io, log, operations }: Desk,
+  options: RecordOptions,
+  upstream: URL,
+  onFailure: () => void,
+): HttpRecorder {
+  const { name, labels, faults: _, admin: __, log: logging, ...recording } = options;
   return openHttpRecorder({
     ...recording,
     file: storeOf(io, recording.file),
@@ -86,9 +113,10 @@ function openRecorder(io: Io, options: RecordOptions, upstream: URL, onFailure: 
       parentPid: process.ppid,
       tapedeck: VERSION,
     },
-    onNotice: (text) => say(io, text),
+    onNotice: (text) => log.info('notice', text),
+    watcher: watcherFor(log, logging, operations),
     onTrouble(text) {
-      say(io, troubleText(text, recording.isStrict));
+      log.error('trouble', troubleText(text, recording.isStrict));
       if (recording.isStrict) onFailure();
     },
   });
@@ -130,7 +158,7 @@ function createStop(io: Io): Stop {
 
 /** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
 async function recordUntil(
-  io: Io,
+  { log, operations }: Desk,
   stop: Stop,
   recordings: readonly HttpRecording[],
   graceMs: number,
@@ -139,12 +167,14 @@ async function recordUntil(
   stop.onCut(() => {
     for (const capture of captures) capture.cut();
   });
+  operations?.setObstacle(null);
   await stop.asked;
+  operations?.setObstacle('draining');
   const open = captures.reduce((sum, capture) => sum + capture.openHttpExchanges(), 0);
   if (open > 0 && graceMs > 0) {
     const what = open === 1 ? 'an exchange is' : `${open} exchanges are`;
-    say(
-      io,
+    log.info(
+      'stopping',
       `stopping; ${what} open and may go on for ${graceMs / 1000} s, unless a second signal cuts it short`,
     );
   }
@@ -159,17 +189,20 @@ export async function recordHttp(io: Io, options: RecordOptions, http: HttpRecor
   const stop = createStop(io);
   // Its reader may have left: that is no reason to end the traffic.
   ignoreErrors(io.stderr);
+  let desk: Desk | undefined;
   try {
-    const recording = await startHttpRecording(io, options, http, stop.fail).catch((error) => {
+    desk = await openDesk(io, options, http);
+    const recording = await startHttpRecording(desk, options, http, stop.fail).catch((error) => {
       throw error instanceof TapedeckError
         ? error
         : cannotListen(http.listen, error as NodeJS.ErrnoException);
     });
     if (recording === null) return leave(io, STRICT_REFUSED);
-    sayWhere(io, http, recording.capture.url);
-    await recordUntil(io, stop, [recording], http.graceMs);
+    sayWhere(desk, http, recording.capture.url);
+    await recordUntil(desk, stop, [recording], http.graceMs);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
   } finally {
+    desk?.operations?.close();
     stop.end();
   }
 }
@@ -182,12 +215,13 @@ function leave(io: Io, code: number): void {
   io.exit(code);
 }
 
-function sayWhere(io: Io, { upstream, listen, isInsecure }: HttpRecordOptions, url: URL): void {
-  if (isInsecure) say(io, 'WARNING: --insecure: the certificate of the server is not verified');
-  warnBeyondLoopback(io, listen, 'use the server through it');
-  say(
-    io,
+function sayWhere({ io, log }: Desk, { upstream, listen, isInsecure }: HttpRecordOptions, url: URL): void {
+  if (isInsecure) log.warn('insecure', 'WARNING: --insecure: the certificate of the server is not verified');
+  warnBeyondLoopback(io, listen, 'use the server through it', (text) => log.warn('beyond-loopback', text));
+  log.info(
+    'listening',
     `listening on ${url.href} for ${upstream.href}; put the first URL into the client’s config in place of the second`,
+    { url: url.href, upstream: shownUrl(upstream.href) },
   );
 }
 
@@ -202,32 +236,36 @@ export async function recordWrapped(
   options: RecordOptions,
   http: ProxyOptions,
 ): Promise<void> {
-  const listeners = findListeners(io, words);
+  const desk = await openDesk(io, options, http);
+  const { log } = desk;
+  const listeners = findListeners(desk, words);
   const stop = createStop(io);
   // Its reader may have left: that is no reason to end the traffic.
   ignoreErrors(io.stderr);
-  if (http.isInsecure) say(io, 'WARNING: --insecure: the certificates of the servers are not verified');
+  if (http.isInsecure)
+    log.warn('insecure', 'WARNING: --insecure: the certificates of the servers are not verified');
   try {
     const recordings: HttpRecording[] = [];
     for (const listener of listeners) {
-      const recording = await tryStart(io, listener, options, http, stop.fail);
+      const recording = await tryStart(desk, listener, options, http, stop.fail);
       if (recording !== null) recordings.push(recording);
       else if (options.isStrict) stop.fail();
     }
     if (recordings.length === 0) return leave(io, options.isStrict ? STRICT_REFUSED : NOTHING_TO_SERVE);
-    await recordUntil(io, stop, recordings, http.graceMs);
+    await recordUntil(desk, stop, recordings, http.graceMs);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
   } finally {
+    desk.operations?.close();
     stop.end();
   }
 }
 
-function findListeners(io: Io, words: readonly string[]): Listener[] {
+function findListeners({ io, log }: Desk, words: readonly string[]): Listener[] {
   const keeper = thisKeeper(io);
   const known = keeper.all().map(({ file }) => file);
   const wanted = words.length === 0 ? [ALL_TARGETS] : words;
   const targets = wanted.flatMap((word) => findTargets(word, thisMachine(io), known));
-  const listeners = targets.flatMap((target) => tryListenersOf(io, target, keeper));
+  const listeners = targets.flatMap((target) => tryListenersOf(log, target, keeper));
   if (listeners.length > 0) return [...new Map(listeners.map((one) => [one.port, one])).values()];
   throw new TapedeckError(
     'not-found',
@@ -236,19 +274,19 @@ function findListeners(io: Io, words: readonly string[]): Listener[] {
 }
 
 /** None where the config cannot be read: the others can. */
-function tryListenersOf(io: Io, target: Target, keeper: Keeper): Listener[] {
+function tryListenersOf(log: Log, target: Target, keeper: Keeper): Listener[] {
   try {
     return listenersOf(target, keeper);
   } catch (error) {
     if (!(error instanceof TapedeckError)) throw error;
-    say(io, escapeText(`${target.file} is not served: ${error.message}`));
+    log.error('not-served', escapeText(`${target.file} is not served: ${error.message}`));
     return [];
   }
 }
 
 /** Null where it cannot be served: the others can. */
 async function tryStart(
-  io: Io,
+  desk: Desk,
   { port, url, name, db, file }: Listener,
   options: RecordOptions,
   http: ProxyOptions,
@@ -258,17 +296,25 @@ async function tryStart(
   const listen = { host: '127.0.0.1', port };
   const own = { ...options, name: name === '' ? null : name, file: options.file ?? db ?? undefined };
   try {
-    const recording = await startHttpRecording(io, own, { ...http, upstream, listen, tls: null }, onFailure);
+    const recording = await startHttpRecording(
+      desk,
+      own,
+      { ...http, upstream, listen, tls: null },
+      onFailure,
+    );
     if (recording !== null)
-      say(
-        io,
+      desk.log.info(
+        'listening',
         escapeText(
           `listening on ${shownUrl(recording.capture.url.href)} for ${name} at ${shownUrl(url)} (${file})`,
         ),
       );
     return recording;
   } catch (error) {
-    say(io, escapeText(`${name} is not served: ${whyNot(port, error as NodeJS.ErrnoException)}`));
+    desk.log.error(
+      'not-served',
+      escapeText(`${name} is not served: ${whyNot(port, error as NodeJS.ErrnoException)}`),
+    );
     return null;
   }
 }

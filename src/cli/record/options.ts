@@ -11,6 +11,7 @@ import type { RawFaults } from '../../fault/faults.ts';
 import { FAULT_OPTIONS } from '../../fault/options.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { RetentionLimits } from '../../store/keep/retention.ts';
+import { isLogLevel, type LogOptions } from './log.ts';
 
 export const RECORD_OPTIONS = {
   db: {
@@ -53,6 +54,15 @@ export const RECORD_OPTIONS = {
     type: 'string',
     describe: 'full, or meta: no payloads at all, only sizes, times and hashes (default full)',
   },
+  admin: {
+    type: 'string',
+    describe: 'Answer /healthz, /readyz and /metrics at this host:port, for those who operate it',
+  },
+  log: {
+    type: 'string',
+    describe: 'How it says what happens: text, or json, an object a line (default text)',
+  },
+  'log-level': { type: 'string', describe: 'The least of debug, info, warn and error to say (default info)' },
 } as const;
 
 export type RecordOptions = {
@@ -69,6 +79,9 @@ export type RecordOptions = {
   redaction: RedactionProfile | null;
   /** As they were written; null: none. */
   faults: RawFaults | null;
+  /** Where the admin port is to be, as it was written; null: nowhere. */
+  admin: string | null;
+  log: LogOptions;
 };
 
 /** Values as either parser returns them. */
@@ -86,6 +99,9 @@ export type RawRecordOptions = RawRetention &
     'redact-rule'?: string[] | undefined;
     redact?: string[] | undefined;
     capture?: string | undefined;
+    admin?: string | undefined;
+    log?: string | undefined;
+    'log-level'?: string | undefined;
   };
 
 export type RecordCommand = { options: RecordOptions; command: string; args: string[] };
@@ -151,7 +167,20 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     retention: checkRetention(raw),
     redaction: readRedaction(raw),
     faults: readFaultOptions(raw),
+    admin: filled('--admin', raw.admin) ?? null,
+    log: readLog(raw),
   };
+}
+
+function readLog({ log = 'text', 'log-level': level = 'info' }: RawRecordOptions): LogOptions {
+  if (log !== 'text' && log !== 'json')
+    throw new TapedeckError('usage', `Expected text or json after \`--log\`, got \`${log}\`.`);
+  if (!isLogLevel(level))
+    throw new TapedeckError(
+      'usage',
+      `Expected debug, info, warn or error after \`--log-level\`, got \`${level}\`.`,
+    );
+  return { isJson: log === 'json', level };
 }
 
 /** They are read where they are carried out; whether they may be, is said at once. */

@@ -4,16 +4,18 @@ import { now } from '../../capture/clock.ts';
 import { dieBy, whyNotStarted } from '../../capture/stdio/child.ts';
 import { captureStdio, type RelayedStreams, type StdioEnd } from '../../capture/stdio/relay.ts';
 import { openStderr, openStdin, openStdout } from '../../capture/stdio/streams.ts';
+import type { TapedeckError } from '../../errors.ts';
 import { commandLine } from '../../protocol/text.ts';
 import type { EndReason } from '../../store/file/columns.ts';
 import { openRecorder, type Recorder } from '../../store/record/recorder.ts';
 import { VERSION } from '../../version.ts';
-import { asTyped } from '../io.ts';
+import type { Operations } from './admin.ts';
+import { createLog, type Log, watcherFor } from './log.ts';
 import { checkRedaction, labelsIn, type RecordCommand, troubleText } from './options.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
-  const { name, labels, faults, ...recording } = options;
+  const { name, labels, faults, admin, log: logging, ...recording } = options;
   const { isStrict } = recording;
   await checkRedaction(recording.redaction);
   let onWriterRuns = () => {};
@@ -21,7 +23,8 @@ export async function record({ options, command, args }: RecordCommand): Promise
     onWriterRuns = resolve;
   });
   const stderr = openStderr(writerRuns);
-  const say = (text: string) => void stderr.write(`tapedeck: ${asTyped(process, text)}\n`);
+  const log = createLog(logging, process.env, (line) => void stderr.write(line));
+  const operations = admin === null ? null : await tryOperations(admin, log);
   const parentPid = process.ppid;
   let recorder: Recorder | undefined;
   let stopServer = () => {};
@@ -43,10 +46,11 @@ export async function record({ options, command, args }: RecordCommand): Promise
         parentPid,
         tapedeck: VERSION,
       },
-      onNotice: say,
+      onNotice: (text) => log.info('notice', text),
+      watcher: watcherFor(log, logging, operations),
       onTrouble(text) {
         hasStopped = isStrict;
-        say(troubleText(text, isStrict));
+        log.error('trouble', troubleText(text, isStrict));
         if (isStrict) stopServer();
       },
     });
@@ -63,7 +67,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   };
   const faulty = faults === null ? null : await import('./faulty.ts');
   const onPurpose = faulty?.putFaultsIn(faults ?? {}, streams, {
-    say,
+    say: (text) => log.info('fault', text),
     onFaulty: (line) => recorder?.appendFaulty(line),
     serverPid: () => capture.pid,
   });
@@ -76,11 +80,14 @@ export async function record({ options, command, args }: RecordCommand): Promise
   stopServer = capture.stop;
   if (recorder === undefined) leaveMissingFolder();
   recorder ??= open();
+  operations?.add({ transport: 'stdio', figures: recorder.figures, queue: recorder.queue });
+  operations?.setObstacle(null);
   void recorder.opened.then(onWriterRuns);
   if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
   const end = await capture.end;
-  if (end.spawnError !== null) say(whyNotStarted(command, end.spawnError));
-  if (end.isCutOff) say(CUT_OFF);
+  operations?.setObstacle('the server has gone');
+  if (end.spawnError !== null) log.error('not-started', whyNotStarted(command, end.spawnError));
+  if (end.isCutOff) log.warn('cut-off', CUT_OFF);
   const exit = onPurpose?.end() ?? null;
   const isStopped = hasStopped || exit !== null;
   await recorder.close({ ...end, reason: isStopped ? 'stopped' : reasonOf(end) });
@@ -92,6 +99,18 @@ export async function record({ options, command, args }: RecordCommand): Promise
 
 const CUT_OFF =
   'the server has gone, but a process that it left behind still holds its output open; what that writes from now on is neither relayed nor recorded';
+
+/** Without it the traffic goes on: the port may be taken by another recorder of the same client. */
+async function tryOperations(address: string, log: Log): Promise<Operations | null> {
+  const { openOperations } = await import('./admin.ts');
+  try {
+    return await openOperations(address, { allowHosts: [], allowOrigins: [] }, log);
+  } catch (error) {
+    if ((error as TapedeckError).code === 'usage') throw error;
+    log.error('admin-failed', (error as Error).message);
+    return null;
+  }
+}
 
 /** Null where the folder was removed: a server can be started there all the same. */
 function currentFolder(): string | null {

@@ -7,9 +7,9 @@ import { EVENTS_TYPE, mediaTypeOf } from '../../protocol/http/headers.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import type { SessionEnd } from '../file/columns.ts';
 import { appendHttpItem, type HttpLoss, sizeOf } from './http-items.ts';
-import { type RecorderOptions, startWriter } from './thread.ts';
+import { type RecorderOptions, startWriter, type Watched } from './thread.ts';
 
-export type HttpRecorder = {
+export type HttpRecorder = Watched & {
   /** Keeps a copy. In strict mode it may return a promise: wait for it before reading on. */
   append(event: HttpEvent): Promise<void> | undefined;
   /** Whether the store could be opened. */
@@ -67,6 +67,8 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
 
   return {
     append,
+    figures: writer.figures,
+    queue: writer.queue,
     opened: writer.opened,
     close(end) {
       clearTimeout(timer);

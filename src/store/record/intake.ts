@@ -11,6 +11,7 @@ import type { SessionEnd, SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { createPeerFinder } from '../file/peer.ts';
 import { type ClientProcess, processStarted } from '../file/process.ts';
+import type { RecorderTally } from '../write/figures.ts';
 import { createPeers } from '../write/peers.ts';
 import { createPendingSession, type PendingSession, type SessionKey } from '../write/pending.ts';
 import {
@@ -36,6 +37,8 @@ export type Intake = {
   openSpool(spool: Store): void;
   /** Who uses a recorder by stdio; call it before `open`. Null: unknown. */
   setClient(client: ClientProcess | null): void;
+  /** So many sessions have not ended. */
+  openSessions(): number;
   /** The public id of the session by stdio, once it has a row; null: it has none, or there may be many. */
   sessionId(): string | null;
   /** So many frames wait to be stored. */
@@ -76,7 +79,8 @@ const NOTHING: readonly PendingPiece[] = [];
 
 /**
  * `onChange` is called when something waits to be stored, which may come by itself, later than it was fed; `onNotice` with
- * what the recorder's user should know; `onWork` before each frame that secrets are looked for in, which may take long.
+ * what the recorder's user should know; `onWork` before each frame that secrets are looked for in, which may take long;
+ * `tally` counts what is stored.
  */
 export function createIntake(
   start: RecordingStart,
@@ -85,6 +89,7 @@ export function createIntake(
   onChange: () => void,
   onNotice: (text: string) => void,
   onWork: () => void = () => {},
+  tally: RecorderTally | null = null,
 ): Intake {
   const isStdio = start.transport === 'stdio';
   const secrets = redaction === null ? null : createStoreRedactor(redaction);
@@ -95,15 +100,13 @@ export function createIntake(
   /** Those with something that waits to be stored. */
   const fresh = new Set<PendingSession>();
   /** The store, once it has been open, and its index; what is written to at the moment. */
-  let [store, opened]: [Opened | null, Opened | null] = [null, null];
-  let indexing: Indexing | null = null;
-  const detour = createDetour();
+  let [store, opened, indexing]: [Opened | null, Opened | null, Indexing | null] = [null, null, null];
   let [common, client]: [Common | null, ClientProcess | null] = [null, null];
   /** What `save` has stored, until `confirm`. */
   let saved = new Map<PendingSession, SessionKey>();
   let pieces = NOTHING;
   const peers = createPeers(() => opened?.store ?? null, hostname(), createPeerFinder());
-  const framer = createFramer();
+  const [detour, framer] = [createDetour(), createFramer()];
 
   function createFramer(): Framer {
     if (isStdio) return createStdioFramer(sessionOf(1), maxFrameBytes, firstSign);
@@ -217,6 +220,7 @@ export function createIntake(
       session.key = key;
       session.id = key.id;
       indexing?.takeStored(session, isNew, opened === store);
+      tally?.stored(session, key);
       session.confirm();
       fresh.delete(session);
     }
@@ -256,6 +260,7 @@ export function createIntake(
       for (const session of fresh) frames += session.frames().length;
       return frames;
     },
+    openSessions: () => [...sessions.values()].filter(({ state }) => state.end === null).length,
     sessionId: () => (isStdio ? (sessionOf(1).key?.id ?? null) : null),
     saveStart() {
       const session = sessionOf(1);
@@ -265,7 +270,10 @@ export function createIntake(
     confirm,
     giveUp() {
       // They stay fresh: each row wants the count of what was lost.
-      for (const session of fresh) session.giveUp();
+      for (const session of fresh) {
+        session.giveUp();
+        tally?.lost(session);
+      }
     },
     index: (maxMs) => (opened === store ? (indexing?.advance(maxMs) ?? true) : true),
     findClients: peers.look,

@@ -23,6 +23,8 @@ export type Outlet = {
   save(withUnfinished: boolean): boolean;
   /** Nothing can be stored any more. */
   isHopeless(): boolean;
+  /** What passes can be stored, in the store or in the spool. */
+  isStoring(): boolean;
   /** The store, while it is what is written to. */
   store(): Store | undefined;
   /** Stores the end of all sessions, in the time that an end may take. */
@@ -289,6 +291,7 @@ export function createOutlet(options: OutletOptions): Outlet {
       });
     },
     isHopeless: () => isHopeless && spool === undefined,
+    isStoring: () => spool !== undefined || (store !== undefined && !isHopeless),
     store: () => (spool === undefined ? store : undefined),
     end(end) {
       clearTimeout(timer);

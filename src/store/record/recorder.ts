@@ -5,9 +5,9 @@
 import { CHANNELS, type Chunk } from '../../protocol/wire/frame.ts';
 import type { SessionEnd } from '../file/columns.ts';
 import { FAULT_KIND, type FaultyFrame, faultItem } from './batch.ts';
-import { type RecorderOptions, startWriter } from './thread.ts';
+import { type RecorderOptions, startWriter, type Watched } from './thread.ts';
 
-export type Recorder = {
+export type Recorder = Watched & {
   /** Keeps a copy of the chunk. In strict mode it may return a promise: wait for it before reading on. */
   append(chunk: Chunk): Promise<void> | undefined;
   /** Keeps a line that a fault was put into. What came before it on its channel must have ended a line. */
@@ -58,6 +58,8 @@ export function openRecorder(options: RecorderOptions): Recorder {
       const pid = writer.clientPid();
       return pid !== null && !exists(pid);
     },
+    figures: writer.figures,
+    queue: writer.queue,
     opened: writer.opened,
     close: writer.close,
   };

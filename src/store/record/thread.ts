@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Loss, SessionEnd, SessionStart, StdioGap } from '../file/columns.ts';
 import type { RetentionLimits } from '../keep/retention.ts';
+import type { RecorderFigures, SessionNews } from '../write/figures.ts';
 import { type Batcher, createBatcher, HEADER_BYTES } from './batch.ts';
 
 type FoundByWriter =
@@ -38,6 +39,22 @@ export type RecorderOptions = {
   onTrouble: (text: string) => void;
   /** Called with what its user should know, though nothing is lost. */
   onNotice: (text: string) => void;
+  /** Who watches the recorder. Undefined: nothing is counted. */
+  watcher?: Watcher | undefined;
+};
+
+export type Watcher = {
+  /** So long a commit took, in milliseconds. */
+  onCommit(ms: number): void;
+  onSession(news: SessionNews): void;
+};
+
+/** What a recorder tells of itself to whom watches it. */
+export type Watched = {
+  /** Asks the writer what it has done. Null: it is gone, or has not answered within so many milliseconds. */
+  figures(maxMs: number): Promise<RecorderFigures | null>;
+  /** Bytes on their way to the writer; and what is lost because the writer is gone. */
+  queue(): { bytes: number; lost: Loss };
 };
 
 export type WorkerStart = Pick<
@@ -48,24 +65,29 @@ export type WorkerStart = Pick<
   run: string;
   /** One number, which the writer counts up while it is at work. */
   beats: Int32Array<SharedArrayBuffer>;
+  /** Somebody may `ask`. */
+  isWatched: boolean;
 };
 
 export type ToWorker =
   | { type: 'items'; batch: Uint8Array<ArrayBuffer> }
   | { type: 'gap'; gap: StdioGap }
   | { type: 'server'; pid: number }
+  | { type: 'ask' }
   | { type: 'end'; end: SessionEnd };
 
 export type FromWorker =
   /** `session`: the id of the one by stdio. */
   | { type: 'opened'; clientPid: number | null; session: string | null }
   /** So many bytes of batches are done with; `pieces` is what was in them and in gaps. */
-  | { type: 'stored'; bytes: number; pieces: Loss }
+  | { type: 'stored'; bytes: number; pieces: Loss; commitMs: number | undefined }
+  | { type: 'figures'; figures: RecorderFigures }
+  | { type: 'session'; news: SessionNews }
   | { type: 'trouble'; text: string }
   | { type: 'notice'; text: string }
   | { type: 'closed' };
 
-type WriterThread = {
+type WriterThread = Watched & {
   append: Batcher['append'];
   /** Whether so many bytes more would be too many. */
   isFull(bytes: number): boolean;
@@ -135,6 +157,8 @@ export function startWriter(options: RecorderOptions): WriterThread {
   let clientPid: number | null = null;
   let id: string | null = null;
   let room = createDeferred<void>();
+  /** Who waits for figures. */
+  const asking: ((figures: RecorderFigures | null) => void)[] = [];
   const opened = createDeferred<boolean>();
   const closed = createDeferred<void>();
 
@@ -164,6 +188,13 @@ export function startWriter(options: RecorderOptions): WriterThread {
         waiting.bytes -= message.pieces.bytes;
         room.resolve();
         room = createDeferred<void>();
+        if (message.commitMs !== undefined) options.watcher?.onCommit(message.commitMs);
+        break;
+      case 'figures':
+        for (const answer of asking.splice(0)) answer(message.figures);
+        break;
+      case 'session':
+        options.watcher?.onSession(message.news);
         break;
       case 'trouble':
         options.onTrouble(message.text);
@@ -221,7 +252,22 @@ export function startWriter(options: RecorderOptions): WriterThread {
     }
   }
 
+  function figures(maxMs: number): Promise<RecorderFigures | null> {
+    return new Promise((resolve) => {
+      if (isDead || worker === null) return resolve(null);
+      const timer = setTimeout(() => asking.splice(asking.indexOf(done), 1)[0]?.(null), maxMs).unref();
+      const done = (answer: RecorderFigures | null) => {
+        clearTimeout(timer);
+        resolve(answer);
+      };
+      asking.push(done);
+      worker.postMessage({ type: 'ask' } satisfies ToWorker);
+    });
+  }
+
   return {
+    figures,
+    queue: () => ({ bytes: queued, lost: isDead ? { ...waiting } : { frames: 0, bytes: 0 } }),
     append: batcher.append,
     isFull: (bytes) => queued + bytes > maxQueueBytes && queued > 0,
     room: () => (isStrict && queued > maxQueueBytes && !isDead ? room.promise : undefined),
@@ -246,12 +292,14 @@ export function startWriter(options: RecorderOptions): WriterThread {
 
 /** Null where there is no thread to be had: the traffic goes on without. */
 function startThread(
-  { file, durable, maxFrameBytes, retention, redaction, session }: RecorderOptions,
+  { file, durable, maxFrameBytes, retention, redaction, session, watcher }: RecorderOptions,
   own: Pick<WorkerStart, 'run' | 'beats'>,
   onMessage: (message: FromWorker) => void,
   onDeath: (why: string) => void,
 ): Worker | null {
-  const workerData: WorkerStart = { file, durable, maxFrameBytes, retention, redaction, session, ...own };
+  const isWatched = watcher !== undefined;
+  const start = { file, durable, maxFrameBytes, retention, redaction, session, isWatched };
+  const workerData: WorkerStart = { ...start, ...own };
   try {
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
       workerData,

@@ -17,6 +17,7 @@ import { findClient } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
 import { createPace } from '../keep/pace.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
+import { createRecorderTally } from '../write/figures.ts';
 import { eachItem, type Item } from './batch.ts';
 import { createIntake } from './intake.ts';
 import { createOutlet } from './outlet.ts';
@@ -49,9 +50,12 @@ const LAST_INDEXING_MS = 60;
 /** And by pruning. What is left is done by the next recorder. */
 const LAST_UPKEEP_MS = 150;
 
-const { file, run, beats, durable, maxFrameBytes, retention, redaction, session } = workerData as WorkerStart;
+const { file, run, beats, durable, maxFrameBytes, retention, redaction, session, isWatched } =
+  workerData as WorkerStart;
 
 const path = storePath(file);
+
+const tally = isWatched ? createRecorderTally((news) => tell({ type: 'session', news })) : null;
 
 const intake = createIntake(
   session,
@@ -60,6 +64,7 @@ const intake = createIntake(
   planCommit,
   (text) => tell({ type: 'notice', text }),
   beat,
+  tally,
 );
 
 const { framer } = intake;
@@ -131,6 +136,9 @@ function receive(message: ToWorker): void {
     case 'server':
       intake.serverStarted(message.pid);
       break;
+    case 'ask':
+      answer();
+      break;
     case 'end':
       void framer.finish().then(() => finish(message.end));
       break;
@@ -199,6 +207,19 @@ function takeWaiting(): void {
   }
 }
 
+/** What this recorder has done so far; and that this thread is at work. */
+function answer(): void {
+  if (tally === null) return;
+  const figures = {
+    ...tally.figures(),
+    open: intake.openSessions(),
+    isStoreTroubled: isStuck || outlet.store() === undefined,
+    isStoring: outlet.isStoring(),
+    store: path,
+  };
+  tell({ type: 'figures', figures });
+}
+
 function tick(): void {
   framer.tick(Date.now() * 1000);
   upkeep?.poke();
@@ -214,10 +235,11 @@ function commit(): void {
   beat();
   clearTimeout(commitPlanned);
   commitPlanned = undefined;
+  const began = isWatched ? performance.now() : 0;
   isStuck = !outlet.save(isUnfinishedDue);
   if (!isStuck) {
     isUnfinishedDue = false;
-    acknowledge();
+    acknowledge(isWatched ? performance.now() - began : undefined);
     planIndexing();
     upkeep?.poke();
   } else if (outlet.isHopeless() || intake.waiting() > MOST_WAITING_FRAMES) giveUp();
@@ -232,8 +254,9 @@ function saveUnfinished(): void {
   planCommit();
 }
 
-function acknowledge(): void {
-  if (pieces.frames > 0) tell({ type: 'stored', bytes: unacknowledged, pieces: { ...pieces } });
+/** `commitMs`: how long the commit took, where somebody watches. */
+function acknowledge(commitMs?: number): void {
+  if (pieces.frames > 0) tell({ type: 'stored', bytes: unacknowledged, pieces: { ...pieces }, commitMs });
   unacknowledged = 0;
   pieces.frames = 0;
   pieces.bytes = 0;

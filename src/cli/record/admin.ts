@@ -1,0 +1,56 @@
+/** `record` with `--admin`: joins the recorders of this process to its admin port. */
+
+import { openAdmin } from '../../admin/admin.ts';
+import { createMetrics, type WatchedRecorder } from '../../admin/metrics.ts';
+import type { HttpEvent } from '../../protocol/wire/http-event.ts';
+import { cannotListen, readListen } from '../listening.ts';
+import type { Log } from './log.ts';
+
+export type Operations = {
+  onCommit(ms: number): void;
+  onForwarded(ms: number): void;
+  /** Counts HTTP exchanges by their answers. */
+  onHttpEvent(event: HttpEvent): void;
+  add(recorder: WatchedRecorder): void;
+  /** Why this process takes no traffic; null: it does. */
+  setObstacle(why: string | null): void;
+  close(): void;
+};
+
+type AdminAccess = { allowHosts: readonly string[]; allowOrigins: readonly string[] };
+
+/** `address`: the value of `--admin`. Throws `TapedeckError` where it is wrong, or cannot be listened on. */
+export async function openOperations(
+  address: string,
+  { allowHosts, allowOrigins }: AdminAccess,
+  log: Log,
+): Promise<Operations> {
+  const listen = readListen(address, '--admin');
+  const recorders: WatchedRecorder[] = [];
+  const answered = new Set<number>();
+  let obstacle: string | null = 'starting';
+  const metrics = createMetrics(() => recorders);
+  const { close, url } = await openAdmin({
+    ...{ listen, allowHosts, allowOrigins, metrics },
+    recorders: () => recorders,
+    notReady: () => obstacle,
+  }).catch((error) => {
+    throw cannotListen(listen, error as NodeJS.ErrnoException, '--admin');
+  });
+  log.info('admin', `health and metrics are at ${url.href}`, { url: url.href });
+  return {
+    onCommit: metrics.onCommit,
+    onForwarded: metrics.onForwarded,
+    onHttpEvent(event) {
+      if (event.type === 'response') {
+        answered.add(event.exchange);
+        metrics.onHttpAnswer(event.status);
+      } else if (event.type === 'end' && !answered.delete(event.exchange)) metrics.onHttpAnswer(null);
+    },
+    add: (recorder) => void recorders.push(recorder),
+    setObstacle(why) {
+      obstacle = why;
+    },
+    close,
+  };
+}
