@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import type { Client, ClientConfig } from 'pg';
 import { TapedeckError } from '../errors.ts';
-import { homeFolder } from '../store/file/path.ts';
+import { homeFolder, isEngineUrl } from '../store/file/path.ts';
 import { engineError } from './trouble.ts';
 
 /** What a setting is called in a URL and in a service file, and in the environment. */
@@ -110,11 +110,6 @@ export function hasPassword(url: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Whether a name of a store is the address of an engine. */
-export function isEngineUrl(name: string): boolean {
-  return /^postgres(?:ql)?:\/\//.test(name);
 }
 
 function settingsOf(url: string): Settings {

@@ -29,7 +29,7 @@ import {
 import { framesOfCalls, type Recording, readRecording } from '../replay/recording/recording.ts';
 import type { SessionStart } from '../store/file/columns.ts';
 import { openStore, openTemporaryStore, type Store } from '../store/file/open.ts';
-import { storePath } from '../store/file/path.ts';
+import { isEngineUrl, storePath } from '../store/file/path.ts';
 import { processStarted } from '../store/file/process.ts';
 import { checkReplaceable } from '../store/file/replace-file.ts';
 import { createDigest, createPassingDigest } from '../store/file/secret.ts';
@@ -87,6 +87,7 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
   const plan = planMode(options.mode, source !== null);
   if (source !== null && !plan.asks) return playAlone(source, plan, options);
   if (isTextRecording(name)) checkReplaceable(name);
+  else if (isEngineUrl(storePath(options.db))) refuseEngine(options.mode, source);
   else if (source !== null) refuseOpen(source.session);
   const opened =
     source !== null && plan.plays ? openToAdd(options, source) : openToRecord(options, server, source);
@@ -124,6 +125,15 @@ async function openIfThere({ recording, openSource }: PlaybackOptions): Promise<
     if (error instanceof TapedeckError && error.code === 'not-found' && recording !== 'latest') return null;
     throw error;
   }
+}
+
+/** Nothing is added to what hosts have shipped. */
+function refuseEngine(mode: Mode, source: Source | null): never {
+  source?.close();
+  throw new TapedeckError(
+    'refused',
+    `A session of an engine is only played: mode \`${mode}\` may add to it. Play it with mode none, or export it and add to the file.`,
+  );
 }
 
 function refuseOpen(session: SessionRow): void {

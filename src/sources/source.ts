@@ -7,9 +7,10 @@ import { readFailure, TapedeckError } from '../errors.ts';
 import { readNdjson } from '../export/text/read.ts';
 import { openForReading, openTemporaryStore, type Store } from '../store/file/open.ts';
 import { storePath } from '../store/file/path.ts';
-import { type CatchUpNotices, openIndexed } from '../store/keep/catch-up.ts';
+import type { CatchUpNotices } from '../store/keep/catch-up.ts';
 import { findSession, type SessionRow } from '../store/read/sessions.ts';
 import { VERSION } from '../version.ts';
+import { openFor } from './open-for.ts';
 
 /** `keyStores`: stores that may hold the key of the recording's placeholders. */
 export type Source = { store: Store; session: SessionRow; keyStores: Store[]; close: () => void };
@@ -62,12 +63,12 @@ async function openFile(
 }
 
 async function openSession(name: string, file: string, notices: CatchUpNotices): Promise<Source> {
-  const store = await openIndexed(file, notices);
+  const { store, close } = await openFor(file, { of: 'sessions', references: [name] }, { notices });
   try {
     const session = checkPayloads(findSession(store, name));
-    return { store, session, keyStores: [store], close: () => store.close() };
+    return { store, session, keyStores: [store], close };
   } catch (error) {
-    store.close();
+    close();
     throw error;
   }
 }

@@ -2,10 +2,11 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { connectEngine, hasPassword, isEngineUrl, readAddress } from '../../src/engine/connect.ts';
+import { connectEngine, hasPassword, readAddress } from '../../src/engine/connect.ts';
 import { assertReadable, assertWritable } from '../../src/engine/install.ts';
 import { dayOf, tableNamed } from '../../src/engine/tables.ts';
 import { engineTroubleOf, sqlStateOf } from '../../src/engine/trouble.ts';
+import { isEngineUrl } from '../../src/store/file/path.ts';
 import { newDatabase, withEngine } from '../support/engine.ts';
 import { tapedeck, tapedeckInProcess, tempFolder } from '../support/tapedeck.ts';
 

@@ -7,6 +7,7 @@ import {
   PROJECT_FILE,
 } from '../../config/location.ts';
 import { escapeText } from '../../protocol/text.ts';
+import { storeName } from '../../store/file/path.ts';
 import { type Command, type Io, storeOf } from '../io.ts';
 import { JSON_OPTION } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
@@ -40,9 +41,10 @@ export const configCommand: Command<Options> = {
 
 function storeRow(io: Io, settings: readonly Setting[]): Row {
   const set = settings.findLast(({ name }) => name === 'db');
-  if (io.env['TAPEDECK_DB']) return { key: 'db', value: storeOf(io, undefined), from: 'TAPEDECK_DB' };
+  if (io.env['TAPEDECK_DB'])
+    return { key: 'db', value: storeName(storeOf(io, undefined)), from: 'TAPEDECK_DB' };
   if (set === undefined) return { key: 'db', value: storeOf(io, undefined), from: 'default' };
-  return { key: 'db', value: storeOf(io, set.values[0]), from: set.place };
+  return { key: 'db', value: storeName(storeOf(io, set.values[0])), from: set.place };
 }
 
 /** Of a single value the last one counts. */

@@ -8,6 +8,7 @@ import { TapedeckError } from '../../errors.ts';
 import { formatCount, formatSize, formatTime } from '../../inspect/view/text.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { openForReading } from '../../store/file/open.ts';
+import { isEngineUrl, storeName } from '../../store/file/path.ts';
 import { troubleOf } from '../../store/file/trouble.ts';
 import { typedName, VERSION } from '../../version.ts';
 import { asTyped, helpWidth, type Io, storeOf } from '../io.ts';
@@ -70,7 +71,8 @@ function questionLines(io: Io, unwrapped: readonly Unwrapped[]): string[] {
 /** The store and what is in it, without bringing it up to date. */
 function recordings(io: Io): string {
   const file = storeOf(io, undefined);
-  const path = escapeText(file);
+  const path = escapeText(storeName(file));
+  if (isEngineUrl(file)) return `on the engine ${path}`;
   if (!existsSync(file)) return `none yet; they will be in ${path}`;
   try {
     const store = openForReading(file);

@@ -117,7 +117,7 @@ export const exportCommand: Command<Options> = {
     checkFormat(format, to, withArguments);
     const collector = to === undefined ? undefined : collectorOf(to);
     const filter = await readFilter(written);
-    await withStore(io, db, async (store) => {
+    await withStore(io, db, { of: 'sessions', references: [reference] }, async (store) => {
       // One view of the store from the first line to the last, whatever recorders add meanwhile.
       store.exec('BEGIN');
       const only = await selectionOf(store, filter);

@@ -8,10 +8,11 @@ import { openStore, type Store } from '../../store/file/open.ts';
 import { processStarted } from '../../store/file/process.ts';
 import { takeInSpools } from '../../store/keep/catch-up.ts';
 import { VERSION } from '../../version.ts';
-import { type Command, type Io, onStopSignals, pathOf, say, storeOf } from '../io.ts';
+import { type Command, type Io, onStopSignals, pathOf, say } from '../io.ts';
 import { DB_OPTION, STDIN } from '../options.ts';
 import { createProgress, notices } from '../output.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
+import { writableStoreOf } from '../store.ts';
 
 type Options = {
   files: string[];
@@ -60,7 +61,7 @@ export const importCommand: Command<Options> = {
       .example('ssh host tapedeck export | $0 import - --name from-host', 'A session from another machine'),
   async run({ files, db, name, format, ...given }, io) {
     const redaction = givenProfile(given);
-    const path = storeOf(io, db);
+    const path = writableStoreOf(io, db, 'Import into a local store, and ship that.');
     await takeInSpools(path, { ...notices(io), onWaiting() {} });
     const store = openStore(path);
     const stopping = new AbortController();

@@ -9,9 +9,10 @@ import { type Pruned, planPrune, prune, type Selection } from '../../store/keep/
 import { candidates, isOpen, type Plan } from '../../store/keep/retention.ts';
 import { bytesOnDisk } from '../../store/keep/scrub.ts';
 import { findSession } from '../../store/read/sessions.ts';
-import { type Command, type Io, say, storeOf } from '../io.ts';
+import { type Command, type Io, say } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
 import { createProgress, notices, sayFinished, withLineEnds, writeOutput } from '../output.ts';
+import { writableStoreOf } from '../store.ts';
 
 type Options = RawRetention & {
   sessions: string[];
@@ -66,7 +67,7 @@ export const pruneCommand: Command<Options> = {
       )
       .example('$0 prune 4f2a staging', 'Two sessions, by id and by name') as Argv<Options>,
   async run(argv, io) {
-    const path = storeOf(io, argv.db);
+    const path = writableStoreOf(io, argv.db, 'What an engine keeps is said on the engine.');
     // This command does not create a store. Frames that are not indexed yet may hold errors, or match a filter.
     const needsIndex = argv['keep-errors'] || argv.filter !== undefined || argv.keep !== undefined;
     await takeInSpools(path, notices(io));

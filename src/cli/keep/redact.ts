@@ -27,6 +27,8 @@ type Options = {
   redact: string[];
 };
 
+const ON_ITS_HOST = 'Redact the session on the host that has recorded it, and ship that again.';
+
 export const redactCommand: Command<Options> = {
   command: 'redact <session>',
   describe: 'Overwrite the secrets of a recorded session, for good',
@@ -56,7 +58,7 @@ export const redactCommand: Command<Options> = {
       ) as never,
   run({ session: reference, db, json, 'dry-run': isDry, ...given }, io) {
     const profile = readProfile(given['no-redact-rule'], given['redact-rule'], given.redact);
-    return withWritableStore(io, db, (store) => {
+    return withWritableStore(io, db, ON_ITS_HOST, (store) => {
       const session = findSession(store, reference);
       if (stateOf(session) === 'open' && !isDry) throw stillOpen(session.id);
       const progress = createProgress(io, isDry ? 'searched' : 'redacted', session.frames);

@@ -7,6 +7,8 @@ import { withWritableStore } from '../store.ts';
 
 type Options = { session: string | undefined; db: string | undefined };
 
+const ON_ITS_HOST = 'Run it on the host that has recorded the session, and ship that again.';
+
 export const reindexCommand: Command<Options> = {
   command: 'reindex [session]',
   describe: 'Rebuild the index of messages from the recorded frames',
@@ -16,7 +18,7 @@ export const reindexCommand: Command<Options> = {
       .options({ db: DB_OPTION })
       .example('$0 reindex', 'After an update that reads messages better'),
   run: ({ session: reference, db }, io) =>
-    withWritableStore(io, db, (store) => {
+    withWritableStore(io, db, ON_ITS_HOST, (store) => {
       // The recorder of an open session is at work on its index itself.
       const closed = () => [...eachSession(store)].filter((session) => stateOf(session) !== 'open');
       const sessions = reference === undefined ? closed() : [findSession(store, reference)];

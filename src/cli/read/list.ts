@@ -4,6 +4,7 @@ import type { ChangedTools } from '../../inspect/verdict/earlier.ts';
 import { sessionLine } from '../../inspect/view/json.ts';
 import { changedToolsLines, sessionTable } from '../../inspect/view/session.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
+import type { Needs } from '../../sources/open-for.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { PeerKind } from '../../store/read/peers.ts';
 import { type RunRow, runsOf } from '../../store/read/runs.ts';
@@ -55,11 +56,12 @@ export const listCommand: Command<Options> = {
       .example('$0 list --limit 0 --json', 'All of them, for a program'),
   async run({ db, filter: written, json, limit, by }, io) {
     const filter = await readFilter(written);
+    const most = limit > 0 ? limit : Number.POSITIVE_INFINITY;
     await withStore(
       io,
       db,
+      wantedOf(filter, by, most),
       async (store) => {
-        const most = limit > 0 ? limit : Number.POSITIVE_INFINITY;
         if (by === 'run') {
           const runs = runsOf(store, filter && (await sessionsOf(store, filter))).slice(0, most);
           await writeOutput(io, withLineEnds(await runLinesOf(io, runs, json)));
@@ -82,6 +84,12 @@ export const listCommand: Command<Options> = {
     );
   },
 };
+
+function wantedOf(filter: Filter | undefined, by: Options['by'], most: number): Needs {
+  if (filter === undefined) return { of: 'rows', most: by === undefined ? most : Number.POSITIVE_INFINITY };
+  if (by !== undefined) return { of: 'matches', filter, withRuns: by === 'run' };
+  return { of: 'matches', filter, most };
+}
 
 async function sessionsOf(store: Store, filter: Filter | undefined): Promise<Iterable<SessionRow>> {
   if (filter === undefined) return eachSession(store);

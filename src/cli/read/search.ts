@@ -79,11 +79,12 @@ export async function search(options: SearchOptions, io: Io): Promise<void> {
   const { db, filter: written, json, limit } = options;
   const filter = filterOf(textsOf(options), written);
   let hasMore = false;
-  await withStore(io, db, async (store) => {
+  const most = limit > 0 ? limit : Number.POSITIVE_INFINITY;
+  await withStore(io, db, { of: 'matches', filter, mostFrames: most }, async (store) => {
     const side = openSide(io, store);
     try {
       const index = side === null ? null : upToDateIndex(io, side, store);
-      const findings = eachHit(store, filter, index, limit > 0 ? limit : Number.POSITIVE_INFINITY, () => {
+      const findings = eachHit(store, filter, index, most, () => {
         hasMore = true;
       });
       const lines = json ? jsonOf(store, findings) : withLineEnds(linesOf(io, store, findings, filter));

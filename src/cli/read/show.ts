@@ -10,6 +10,7 @@ import { sessionHeader } from '../../inspect/view/session.ts';
 import { type TerminalStyle, terminalStyle } from '../../inspect/view/text.ts';
 import { eachHappening, selectedHttpExchanges } from '../../inspect/view/timeline.ts';
 import { joinedFields } from '../../protocol/http/headers.ts';
+import type { Needs } from '../../sources/open-for.ts';
 import type { Store } from '../../store/file/open.ts';
 import { unansweredPlaces } from '../../store/read/exchanges.ts';
 import { eachFrame, type FrameSelection } from '../../store/read/frames.ts';
@@ -98,7 +99,9 @@ export const showCommand: Command<Options> = {
       .example('$0 show --http --full', 'Each HTTP request and its answer, with all their headers'),
   async run({ session: reference = 'latest', run, gap, db, filter: written, json, http, full }, io) {
     const filter = await readFilter(written);
-    await withStore(io, db, async (store) => {
+    const wanted: Needs =
+      run === undefined ? { of: 'sessions', references: [reference] } : { of: 'run', reference: run };
+    await withStore(io, db, wanted, async (store) => {
       if (run !== undefined) {
         const only = await selectionOf(store, filter);
         await writeOutput(

@@ -5,6 +5,7 @@ import { putTogether, type Stats } from '../../inspect/figures/stats.ts';
 import { isAboutSessions } from '../../inspect/filter/filter.ts';
 import { groupJson, statsLines, totalJson } from '../../inspect/view/stats.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
+import type { Needs } from '../../sources/open-for.ts';
 import { findSession } from '../../store/read/sessions.ts';
 import { VERSION } from '../../version.ts';
 import type { Command, Io } from '../io.ts';
@@ -60,7 +61,10 @@ export async function stats(
   io: Io,
 ): Promise<void> {
   const filter = await readFilter(written);
-  await withStore(io, db, async (store) => {
+  const wanted: Needs = all
+    ? { of: 'matches', filter }
+    : { of: 'sessions', references: [session ?? 'latest'] };
+  await withStore(io, db, wanted, async (store) => {
     const only = all ? null : findSession(store, session ?? 'latest');
     const openFile = () => openSide(io, store);
     const figures = chosenFigures(store, openFile, { only, filter, by, version: VERSION });

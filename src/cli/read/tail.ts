@@ -10,9 +10,10 @@ import type { Store } from '../../store/file/open.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { type Arrival, createFollower, type OpenCall } from '../../store/read/follow.ts';
 import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
-import { type Command, type Io, onStopSignals, say, storeOf } from '../io.ts';
+import { type Command, type Io, onStopSignals, say } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
 import { notices } from '../output.ts';
+import { writableStoreOf } from '../store.ts';
 
 type Options = {
   session: string | undefined;
@@ -88,7 +89,7 @@ async function follow(
   io: Io,
   signal: AbortSignal,
 ): Promise<void> {
-  const file = storeOf(io, options.db);
+  const file = writableStoreOf(io, options.db, 'Name a file with --db.');
   const isNew = !existsSync(file);
   const store = await openWhenThere(io, file, signal);
   if (store === null) return;

@@ -10,6 +10,7 @@ import { TapedeckError } from '../../errors.ts';
 import type { RawFaults } from '../../fault/faults.ts';
 import { FAULT_OPTIONS } from '../../fault/options.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import { isEngineUrl, storePath } from '../../store/file/path.ts';
 import type { RetentionLimits } from '../../store/keep/retention.ts';
 import { isLogLevel, type LogOptions } from './log.ts';
 
@@ -157,7 +158,7 @@ export function labelsIn(env: NodeJS.ProcessEnv, labels: RecordOptions['labels']
 /** Checks and completes the options. Throws `TapedeckError` `usage`. */
 export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
   return {
-    file: filled('--db', raw.db),
+    file: checkedStore(raw.db),
     name: filled('--name', raw.name) ?? null,
     labels: (raw.label ?? []).map(readLabel),
     isStrict: raw.strict ?? false,
@@ -225,6 +226,17 @@ export function filled(option: string, value: string | undefined): string | unde
   if (value === '')
     throw new TapedeckError('usage', `Expected a value after \`${option}\`, got an empty one.`);
   return value;
+}
+
+/** Refuses an engine, which hosts write to by shipping alone. Throws `TapedeckError` `usage`. */
+export function checkedStore(db: string | undefined): string | undefined {
+  const file = filled('--db', db);
+  if (isEngineUrl(storePath(file)))
+    throw new TapedeckError(
+      'usage',
+      'Expected the file of a store to record into, got the URL of an engine. Record into a file, and ship that.',
+    );
+  return file;
 }
 
 function readLabel(label: string): [string, string] {

@@ -4,10 +4,11 @@ import type { Listen } from '../../net/listen.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { checkedOrigin } from '../../web/access.ts';
 import { checkedToken, newSecret } from '../../web/token.ts';
-import { type Command, type Io, onStopSignals, say, storeOf } from '../io.ts';
+import { type Command, type Io, onStopSignals, say } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
 import { DB_OPTION, FILTER_OPTION, readFilter } from '../options.ts';
 import { notices, QUICK_FRAMES, writeOutput } from '../output.ts';
+import { writableStoreOf } from '../store.ts';
 
 type Options = {
   db: string | undefined;
@@ -68,7 +69,7 @@ export const mcpCommand: Command<Options> = {
       .example('$0 mcp --session staging', 'One session and nothing else')
       .example('$0 mcp --listen 127.0.0.1:8810', 'By HTTP, with a token that it prints'),
   async run(options, io) {
-    const file = storeOf(io, options.db);
+    const file = writableStoreOf(io, options.db, 'Name a file with --db.');
     const fence = await fenceOf(options);
     const listening = options.listen === undefined ? null : listeningOf(options, options.listen, io);
     await bringUpToDate(io, file);

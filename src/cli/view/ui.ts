@@ -6,10 +6,11 @@ import { findSession } from '../../store/read/sessions.ts';
 import { checkedOrigin } from '../../web/access.ts';
 import { startViewer, type Viewer } from '../../web/server.ts';
 import { checkedToken, newSecret } from '../../web/token.ts';
-import { type Command, type Io, isForPeople, onStopSignals, say, storeOf } from '../io.ts';
+import { type Command, type Io, isForPeople, onStopSignals, say } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
 import { DB_OPTION, FILTER_OPTION, readFilter } from '../options.ts';
 import { notices, QUICK_FRAMES, writeOutput } from '../output.ts';
+import { writableStoreOf } from '../store.ts';
 import { openBrowser } from './browser.ts';
 
 type Options = {
@@ -85,7 +86,7 @@ export const uiCommand: Command<Options> = {
       )
       .example("$0 ui --filter 'status~error' --listen 8809", 'Sessions in which something failed'),
   async run(options, io) {
-    const file = storeOf(io, options.db);
+    const file = writableStoreOf(io, options.db, 'Name a file with --db.');
     await readFilter(options.filter);
     const token = tokenOf(options, io);
     const allowOrigins = options['allow-origin'].map(checkedOrigin);

@@ -10,7 +10,7 @@ import { asTyped, type Command, type Io, say } from '../io.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import { DRY_RUN_OPTION, JSON_OPTION, SERVERS, TARGET } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
-import { filled } from '../record/options.ts';
+import { checkedStore } from '../record/options.ts';
 import { NO_CLIENT, serverLabel, titleOf, unwrapFiles, wrapFiles } from './files.ts';
 
 type Options = {
@@ -76,7 +76,7 @@ export const wrapCommand: Command<Options> = {
       return;
     }
     if (json) throw new TapedeckError('usage', '`--json` goes with `--list`.');
-    const file = filled('--db', db);
+    const file = db === undefined ? undefined : checkedStore(db);
     if (withMcp && isDryRun)
       throw new TapedeckError('usage', 'Expected `--with-mcp` or `--dry-run`, got both. Leave one out.');
     await wrapFiles(io, target, servers, {

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
 import { holdHandles } from './handles.ts';
-import { makeFolder } from './path.ts';
+import { isEngineUrl, makeFolder } from './path.ts';
 import { MIGRATIONS } from './schema.ts';
 
 export type Store = Database.Database;
@@ -135,6 +135,7 @@ export function openUnchanged(file: string): Store | null {
 }
 
 function openReadOnly(file: string, newest: number): { store: Store; version: number } {
+  assertNoEngine(file);
   if (!existsSync(file)) {
     throw new TapedeckError(
       'not-found',
@@ -196,6 +197,7 @@ function isAtLeast(version: readonly number[], least: readonly number[]): boolea
 
 /** SQLite gives its -wal and -shm files the rights of the store, so it is enough to make a new store itself private. */
 function createFile(file: string): void {
+  assertNoEngine(file);
   if (existsSync(file)) {
     assertNoFolder(file);
     return;
@@ -203,6 +205,15 @@ function createFile(file: string): void {
   const folder = dirname(file);
   if (makeFolder(folder, 0o700)) chmodSync(folder, 0o700);
   closeSync(openSync(file, 'a', 0o600));
+}
+
+/** A command that knows better says so before. */
+function assertNoEngine(file: string): void {
+  if (isEngineUrl(file))
+    throw new TapedeckError(
+      'usage',
+      'Expected the file of a store, got the URL of an engine. Name a file with --db, or in TAPEDECK_DB.',
+    );
 }
 
 /** SQLite only says that it cannot read one, as of a disk that fails. */

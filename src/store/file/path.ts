@@ -6,9 +6,25 @@ import { dirname, join, resolve } from 'node:path';
 
 type Environment = NodeJS.ProcessEnv;
 
-/** Where the store is: the `--db` option, else `TAPEDECK_DB`, else `recordings.db` in the data folder. `folder`: the working directory. */
+/** Whether a name of a store is the URL of an engine, on which the sessions of many hosts are, and no file. */
+export function isEngineUrl(name: string): boolean {
+  return /^postgres(?:ql)?:\/\//i.test(name.trim());
+}
+
+/** The name of a store as people and logs may see it: an engine's without its password. */
+export function storeName(file: string): string {
+  return isEngineUrl(file)
+    ? file.replace(/(?<=:\/\/[^@/:]*:)[^@/]*(?=@)|(?<=[?&]password=)[^&#]*/g, '…')
+    : file;
+}
+
+/**
+ * Where the store is: the `--db` option, else `TAPEDECK_DB`, else `recordings.db` in the data folder. The URL of an engine stays as
+ * it is. `folder`: the working directory.
+ */
 export function storePath(option: string | undefined, env: Environment = process.env, folder = ''): string {
   const file = option ?? (env['TAPEDECK_DB'] || join(dataFolder(env), 'recordings.db'));
+  if (isEngineUrl(file)) return file.trim();
   // SQLite's driver trims names and takes `:memory:` for no file at all: what we make must be what it opens.
   return resolve(folder, file.trim());
 }
