@@ -79,6 +79,8 @@ const MAY_IMPORT: Record<string, string> = {
 
   engine: 'PROTOCOL STORE INSPECT',
 
+  ship: 'PROTOCOL STORE engine',
+
   ci: 'PROTOCOL INSPECT',
 
   admin: 'PROTOCOL STORE net',

@@ -51,6 +51,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     reindex: async () => (await import('./keep/reindex.ts')).reindexCommand,
   },
   Fleet: {
+    ship: async () => (await import('./fleet/ship.ts')).shipCommand,
     engine: async () => (await import('./fleet/engine.ts')).engineCommand,
   },
 };

@@ -62,7 +62,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
   'check.expect': { option: 'expect', kind: 'list', commands: CHECKING, inProject: true },
   'check.forbid': { option: 'forbid', kind: 'list', commands: CHECKING, inProject: true },
   'check.max': { option: 'max', kind: 'list', commands: CHECKING, inProject: true },
-  'ship.url': { option: 'to', kind: 'text', commands: ['engine'], inProject: false },
+  'ship.url': { option: 'to', kind: 'text', commands: ['engine', 'ship'], inProject: false },
   ignoreResult: { option: 'ignore-result', kind: 'list', commands: ['verify', 'ci'], inProject: true },
 };
 

@@ -1,0 +1,141 @@
+/** What a store notes of its being shipped: to where, what is in the way, and how far each session has come. What the engine says counts. */
+
+import type { Store } from '../store/file/open.ts';
+import { NO_DIGEST } from './key.ts';
+
+type ShipState = 'open' | 'sealed' | 'skipped' | 'refused';
+
+export type SessionProgress = {
+  /** In the local store. */
+  readonly number: number;
+  readonly key: string;
+  /** UTC, on which it began: `2026-11-23`. */
+  readonly day: string;
+  revision: number;
+  /** The last frame that the engine has, how many there are up to it, and their sizes together. */
+  seq: number;
+  frames: number;
+  bytes: number;
+  digest: Buffer;
+  /** How many parts the engine has of the frame after that, where it is a large one. */
+  part: number;
+  /** Messages are there up to this frame. */
+  indexed: number;
+  /** Null: we do not know which HTTP exchanges the engine has. */
+  exchanges: ExchangeProgress | null;
+  /** What of `unfinished` is there, as a word that changes with it; null: we do not know. */
+  unfinished: string | null;
+  state: ShipState;
+  reason: string | null;
+};
+
+/** Exchanges are there up to this number; those that had not ended by then, with a word that changes with them. */
+export type ExchangeProgress = { upTo: number; open: ReadonlyMap<number, string> };
+
+/** What a slice changes. */
+export type Advance = Pick<
+  SessionProgress,
+  | 'revision'
+  | 'seq'
+  | 'frames'
+  | 'bytes'
+  | 'digest'
+  | 'part'
+  | 'indexed'
+  | 'exchanges'
+  | 'unfinished'
+  | 'state'
+>;
+
+type Row = Pick<
+  SessionProgress,
+  'key' | 'revision' | 'seq' | 'frames' | 'bytes' | 'digest' | 'indexed' | 'state' | 'reason'
+>;
+
+export type ProgressBook = {
+  /** What is known of a session; a session of which nothing is known begins at its beginning. */
+  of(session: { number: number; key: string; day: string; revision: number }): SessionProgress;
+  /** Says that it has changed, and is to be written. */
+  change(progress: SessionProgress, to: Partial<Advance & { reason: string | null }>): void;
+  forget(number: number): void;
+  /** Writes what has changed into the store. Throws SQLite's errors; then nothing is lost. */
+  save(): void;
+};
+
+export function createProgressBook(store: Store, target: string): ProgressBook {
+  const select = store.prepare<[string, number], Row>(
+    `SELECT key, revision, seq, frames, bytes, digest, indexed, state, reason FROM shipped
+       WHERE target = ? AND session = ?`,
+  );
+  const put = store.prepare(
+    `INSERT OR REPLACE INTO shipped
+       (target, session, key, revision, seq, frames, bytes, indexed, digest, state, reason, at)
+     SELECT @target, @number, @key, @revision, @seq, @frames, @bytes, @indexed, @digest, @state, @reason, @at
+       WHERE EXISTS (SELECT 1 FROM session WHERE number = @number)`,
+  );
+  const known = new Map<number, SessionProgress>();
+  const changed = new Set<SessionProgress>();
+
+  const saveAll = store.transaction(() => {
+    for (const { exchanges: _, unfinished: __, part: ___, ...row } of changed)
+      put.run({ ...row, target, at: Date.now() * 1000 });
+  }).immediate;
+
+  return {
+    of({ number, key, day, revision }) {
+      const before = known.get(number);
+      if (before?.key === key) return before;
+      const row = select.get(target, number);
+      const progress: SessionProgress = {
+        ...{ number, key, day, revision, ...AT_THE_BEGINNING, state: 'open' as const, reason: null },
+        // A session that has taken the number of another one has a key of its own.
+        ...(row?.key === key ? { ...row, exchanges: null, unfinished: null } : {}),
+      };
+      known.set(number, progress);
+      return progress;
+    },
+    change(progress, to) {
+      Object.assign(progress, to);
+      changed.add(progress);
+    },
+    forget(number) {
+      const progress = known.get(number);
+      if (progress !== undefined) changed.delete(progress);
+      known.delete(number);
+    },
+    save() {
+      if (changed.size === 0) return;
+      saveAll();
+      changed.clear();
+    },
+  };
+}
+
+/** Nothing is there. */
+export const AT_THE_BEGINNING = {
+  ...{ seq: 0, frames: 0, bytes: 0, digest: NO_DIGEST, part: 0, indexed: 0 },
+  exchanges: null,
+  unfinished: null,
+} as const;
+
+/** From now on this store is shipped to this engine. What is not there yet is kept by `prune`. */
+export function noteTarget(
+  store: Store,
+  target: string,
+  { imported, unredacted }: { imported: boolean; unredacted: boolean },
+): void {
+  store.prepare('INSERT OR IGNORE INTO shipper (one) VALUES (1)').run();
+  store
+    .prepare('UPDATE shipper SET target = ?, imported = ?, unredacted = ?')
+    .run(target, Number(imported), Number(unredacted));
+}
+
+/** Null: nothing is in the way. Where it cannot be noted, it is at least said. */
+export function noteTrouble(store: Store, text: string | null): void {
+  try {
+    store.prepare('INSERT OR IGNORE INTO shipper (one) VALUES (1)').run();
+    store.prepare('UPDATE shipper SET trouble = ?').run(text);
+  } catch {
+    // A full disk, or somebody else at work.
+  }
+}

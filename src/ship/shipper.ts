@@ -1,0 +1,311 @@
+/**
+ * Ships a store to an engine: again and again what is in the store and not there yet. What is in the way of all of it is waited
+ * for, for as long as it takes; nothing is ever given up because time has passed.
+ */
+
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectEngine, type EngineAddress } from '../engine/connect.ts';
+import { assertWritable, readEngine } from '../engine/install.ts';
+import { engineError, engineTroubleOf } from '../engine/trouble.ts';
+import { openStore, type Store } from '../store/file/open.ts';
+import { troubleOf } from '../store/file/trouble.ts';
+import { NO_NOTICES, takeInSpools } from '../store/keep/catch-up.ts';
+import { reindexSession } from '../store/write/index.ts';
+import { type Policy, prepareBacklog } from './backlog.ts';
+import {
+  AT_THE_BEGINNING,
+  createProgressBook,
+  noteTarget,
+  noteTrouble,
+  type ProgressBook,
+} from './progress.ts';
+import { shipRound } from './round.ts';
+import { createSink, type EngineSink, type ShipLoss } from './sink.ts';
+import { prepareSlices } from './slice.ts';
+
+export type ShipperOptions = Policy & {
+  /** The path of the store. It must be there. */
+  file: string;
+  address: EngineAddress;
+  /** What the sessions of this host are marked with; null: nothing. */
+  tenant: string | null;
+  /** Ends when everything that is there has been shipped, or when that fails for `GIVE_UP_MS`. */
+  isOnce: boolean;
+  /** Asked at least once a second; false: it is to end, once all of what is there is shipped or cannot be. */
+  goesOn: () => boolean;
+  onNotice: (text: string) => void;
+  onShipped: (frames: number, bytes: number) => void;
+  signal: AbortSignal;
+};
+
+/** Whether all that was there has been shipped; else what was in the way. */
+export type ShipEnd = { isDone: boolean; trouble: string | null };
+
+const BACK_OFF_FROM_MS = 100;
+
+const BACK_OFF_MOST_MS = 60_000;
+
+/** So long `--once` waits for an engine that is away. */
+const GIVE_UP_MS = 30_000;
+
+/** Small slices of open sessions are put together for so long. */
+const ROUND_EVERY_MS = 1000;
+
+const POLL_MS = 100;
+
+const POLL_IDLE_MS = 1000;
+
+const IDLE_AFTER_MS = 5000;
+
+/** Recorders die without a word, and leave spools. */
+const LOOK_ROUND_EVERY_MS = 10_000;
+
+/** A recorder indexes what it has ended; only what it leaves is done here. */
+const INDEX_AFTER_MS = 3000;
+
+const CHECKED_AT_ONCE = 500;
+
+/** What there is while there is a connection. */
+type Link = { sinks: EngineSink[]; target: string; book: ProgressBook };
+
+/** Runs until it is done, or `signal` ends it after the transaction at hand. Throws SQLite's errors for a store that cannot be used. */
+export async function runShipper(options: ShipperOptions): Promise<ShipEnd> {
+  const { file, signal, onNotice, isOnce, goesOn } = options;
+  await takeInSpools(file, NO_NOTICES);
+  const store = openStore(file, { isPatient: true });
+  const identity = String(store.prepare('SELECT id FROM identity').pluck().get());
+  let link: Link | null = null;
+  let failures = 0;
+  let failedSince = 0;
+  let told: string | null = null;
+
+  function unlink(): void {
+    for (const sink of link?.sinks ?? []) sink.end();
+    link = null;
+  }
+
+  function tell(text: string): void {
+    if (text === told) return;
+    told = text;
+    noteTrouble(store, text);
+    onNotice(text);
+  }
+
+  function succeeded(): void {
+    failures = 0;
+    if (told === null) return;
+    told = null;
+    noteTrouble(store, null);
+    onNotice(`${options.address.text} takes what is shipped again`);
+  }
+
+  /** Returns why this is the end; null: it goes on after a while. */
+  async function afterTrouble(error: unknown): Promise<ShipEnd | null> {
+    if (isOfStore(error) && !troubleOf(error).isPassing) throw error;
+    unlink();
+    if (failures === 0) failedSince = performance.now();
+    failures += 1;
+    const text = engineError(error, options.address.text).message;
+    tell(text);
+    const trouble = engineTroubleOf((error as Error).cause ?? error);
+    const isHopeless = trouble !== 'away' && trouble !== 'full' && !isOfStore(error);
+    const isEnough = isHopeless || performance.now() - failedSince > GIVE_UP_MS;
+    if ((isOnce && isEnough) || (!isOnce && !goesOn())) return { isDone: false, trouble: text };
+    const ms = Math.min(BACK_OFF_MOST_MS, BACK_OFF_FROM_MS * 2 ** Math.min(failures, 20));
+    await sleep(ms * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
+    return null;
+  }
+
+  try {
+    const watch = createWatch(store);
+    while (!signal.aborted) {
+      try {
+        link ??= await connect(options, store, identity);
+        const isDone = await work(options, store, identity, link);
+        succeeded();
+        if ((isOnce || !goesOn()) && isDone) return { isDone, trouble: null };
+      } catch (error) {
+        const end = await afterTrouble(error);
+        if (end !== null) return end;
+        continue;
+      }
+      await watch.change(signal, goesOn);
+    }
+    return { isDone: false, trouble: null };
+  } finally {
+    try {
+      (link as Link | null)?.book.save();
+    } finally {
+      unlink();
+      store.close();
+    }
+  }
+}
+
+function isOfStore(error: unknown): boolean {
+  return String((error as { code?: unknown }).code).startsWith('SQLITE');
+}
+
+/** Waits for the next round: until something was written, by anybody, or it is time to look round. */
+function createWatch(store: Store): { change(signal: AbortSignal, goesOn: () => boolean): Promise<void> } {
+  const version = () => Number(store.pragma('data_version', { simple: true }));
+  let seen = version();
+  let changedAt = performance.now();
+  return {
+    async change(signal, goesOn) {
+      const began = performance.now();
+      for (;;) {
+        const now = performance.now();
+        const isChanged = version() !== seen;
+        if (isChanged) changedAt = now;
+        if (isChanged && now - began >= ROUND_EVERY_MS) break;
+        if (now - began >= LOOK_ROUND_EVERY_MS || !goesOn()) break;
+        const ms = now - changedAt < IDLE_AFTER_MS ? POLL_MS : POLL_IDLE_MS;
+        await sleep(ms, undefined, { signal }).catch(() => {});
+        if (signal.aborted) break;
+      }
+      seen = version();
+    },
+  };
+}
+
+async function connect(options: ShipperOptions, store: Store, identity: string): Promise<Link> {
+  const { client, meta } = await openClient(options);
+  const sink = await createSink(client, identity);
+  noteTarget(store, meta.id, options);
+  const link = { sinks: [sink], target: meta.id, book: createProgressBook(store, meta.id) };
+  await findMissing(store, link);
+  return link;
+}
+
+async function openClient(options: ShipperOptions) {
+  const client = await connectEngine(options.address, 'tapedeck ship');
+  try {
+    const meta = await readEngine(client);
+    assertWritable(meta);
+    return { client, meta };
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * An engine that was restored from a backup has lost what came last: the sessions that were sealed last are asked for, and those
+ * before them as long as some are missing.
+ */
+async function findMissing(store: Store, { sinks: [sink], target, book }: Link): Promise<void> {
+  const select = store.prepare<
+    [string, number],
+    { number: number; key: string; revision: number; seq: number; day: string }
+  >(
+    `SELECT p.session AS number, p.key, p.revision, p.seq, date(s.started_at / 1000000, 'unixepoch') AS day
+       FROM shipped AS p JOIN session AS s ON s.number = p.session
+       WHERE p.target = ? AND p.state = 'sealed' ORDER BY p.at DESC, p.session DESC LIMIT ${CHECKED_AT_ONCE} OFFSET ?`,
+  );
+  for (let offset = 0; ; offset += CHECKED_AT_ONCE) {
+    const some = select.all(target, offset);
+    const there = new Map((await sink?.statesOf(some.map(({ key }) => key)))?.map((one) => [one.key, one]));
+    let missing = 0;
+    for (const session of some) {
+      const state = there.get(session.key);
+      if (state?.isSealed && state.cursor >= session.seq && state.revision >= session.revision) continue;
+      missing += 1;
+      book.change(book.of(session), { ...AT_THE_BEGINNING, state: 'open', reason: null });
+    }
+    // Where it is elsewhere than at the beginning, it says so.
+    if (missing === 0) break;
+  }
+  book.save();
+}
+
+/** One round. True: everything that was there is in the engine, or never will be. */
+async function work(options: ShipperOptions, store: Store, identity: string, link: Link): Promise<boolean> {
+  const { file, signal, isOnce, tenant, version, onShipped } = options;
+  const { sinks, target, book } = link;
+  const [sink] = sinks;
+  if (sink === undefined) return false;
+  await takeInSpools(file, NO_NOTICES);
+  await settleAccounts(store, sink, target);
+  const backlogOf = prepareBacklog(store, book, identity, target, options);
+  let backlog = backlogOf();
+  const isReady = indexLeft(store, backlog.unindexed, isOnce);
+  await takeBack(sink, book, backlog.rewritten);
+  if (backlog.rewritten.length > 0) backlog = backlogOf();
+  let savedAt = performance.now();
+  try {
+    const read = prepareSlices(store, { tenant, recorder: identity });
+    await shipRound(
+      {
+        ...{ store, book, read, sinks, version },
+        connect: async () => createSink((await openClient(options)).client, identity),
+        isStopped: () => signal.aborted,
+        onShipped(frames, bytes) {
+          onShipped(frames, bytes);
+          if (performance.now() - savedAt < ROUND_EVERY_MS) return;
+          savedAt = performance.now();
+          book.save();
+        },
+      },
+      backlog.due,
+    );
+  } finally {
+    book.save();
+    for (const idle of sinks.splice(1)) idle.end();
+  }
+  return isReady && !signal.aborted;
+}
+
+/** What is to be deleted there, and what was lost here. */
+async function settleAccounts(store: Store, sink: EngineSink, target: string): Promise<void> {
+  const withdrawn = store
+    .prepare<[string], { key: string; day: string }>('SELECT key, day FROM withdrawal WHERE target = ?')
+    .all(target);
+  if (withdrawn.length > 0) {
+    await sink.remove(withdrawn);
+    const done = store.prepare('DELETE FROM withdrawal WHERE target = ? AND key = ? AND day = ?');
+    for (const { key, day } of withdrawn) done.run(target, key, day);
+  }
+  const losses = store
+    .prepare<[], ShipLoss>('SELECT at, sessions, frames, bytes FROM loss WHERE told_at IS NULL')
+    .all();
+  if (losses.length > 0) {
+    await sink.tellLosses(losses, hostname(), target);
+    const told = store.prepare('UPDATE loss SET told_at = ? WHERE at = ?');
+    for (const { at } of losses) told.run(Date.now() * 1000, at);
+  }
+}
+
+/** When sessions were first seen that are over and not indexed. */
+const seenUnindexed = new Map<string, number>();
+
+/** False: some are left to their recorder for a moment. */
+function indexLeft(store: Store, sessions: readonly number[], isAtOnce: boolean): boolean {
+  let isReady = true;
+  for (const session of sessions) {
+    const place = `${store.name} ${session}`;
+    const since = seenUnindexed.get(place) ?? performance.now();
+    seenUnindexed.set(place, since);
+    if (!isAtOnce && performance.now() - since < INDEX_AFTER_MS) {
+      isReady = false;
+      continue;
+    }
+    seenUnindexed.delete(place);
+    reindexSession(store, session);
+  }
+  return isReady;
+}
+
+/** What was rewritten since it was shipped goes from the engine before anything else does. */
+async function takeBack(
+  sink: EngineSink,
+  book: ProgressBook,
+  rewritten: readonly { progress: Parameters<ProgressBook['change']>[0]; revision: number }[],
+): Promise<void> {
+  for (const { progress, revision } of rewritten) {
+    await sink.remove([progress]);
+    book.change(progress, { ...AT_THE_BEGINNING, revision, state: 'open', reason: null });
+  }
+  book.save();
+}
