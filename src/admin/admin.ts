@@ -5,6 +5,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createAccessCheck, type Listen, ownUrl, startListening } from '../net/listen.ts';
+import { ANSWER_MS, findIllness } from './health.ts';
 import type { Metrics, WatchedRecorder } from './metrics.ts';
 
 export type AdminOptions = {
@@ -20,15 +21,10 @@ export type AdminOptions = {
 
 export type Admin = {
   url: URL;
-  /** Why the process is not well; null: it is. The main loop has answered if this settles. */
-  findIllness(): Promise<string | null>;
   close(): void;
 };
 
 type Answer = { status: number; type: string; text: string };
-
-/** So long the writer's thread may take to answer. Specification: fleet operations, `/healthz`. */
-const ANSWER_MS = 5000;
 
 /** A scraper gives up after ten seconds; what the writer said last is better than nothing. */
 const SCRAPE_MS = 2000;
@@ -38,13 +34,6 @@ export async function openAdmin(options: AdminOptions): Promise<Admin> {
   const { listen, allowHosts, allowOrigins, recorders, metrics, notReady } = options;
   const check = createAccessCheck({ listenHost: listen.host, allowHosts, allowOrigins });
 
-  async function findIllness(): Promise<string | null> {
-    const all = recorders();
-    const answers = await Promise.all(all.map((recorder) => recorder.figures(ANSWER_MS)));
-    if (!answers.includes(null)) return null;
-    return `a writer's thread has not answered within ${ANSWER_MS / 1000} s`;
-  }
-
   async function findObstacle(): Promise<string | null> {
     const obstacle = notReady();
     if (obstacle !== null) return obstacle;
@@ -53,7 +42,7 @@ export async function openAdmin(options: AdminOptions): Promise<Admin> {
   }
 
   const pages: Readonly<Record<string, () => Promise<Answer>>> = {
-    '/healthz': async () => verdict(await findIllness()),
+    '/healthz': async () => verdict(await findIllness(recorders())),
     '/readyz': async () => verdict(await findObstacle()),
     '/metrics': async () => ({ status: 200, ...(await metrics.scrape(SCRAPE_MS)) }),
   };
@@ -77,7 +66,6 @@ export async function openAdmin(options: AdminOptions): Promise<Admin> {
   server.unref();
   return {
     url: ownUrl(address, 'http', '/'),
-    findIllness,
     close() {
       server.close();
       server.closeAllConnections();

@@ -8,18 +8,28 @@ import type { AddressInfo, Server } from 'node:net';
 import { memoize } from '../protocol/bounded.ts';
 import { findOriginProblem, isWildcard, type OriginRule, withoutBrackets } from '../protocol/http/origin.ts';
 
-/** `host` may have brackets, as in `[::1]`. Port 0 means any free one. */
-export type Listen = { host: string; port: number };
+/**
+ * `host` may have brackets, as in `[::1]`. Port 0 means any free one. `fd`: a socket that listens already, which who started
+ * us has handed over (systemd's socket activation); then it counts, and the address does not.
+ */
+export type Listen = { host: string; port: number; fd?: number };
 
 /** Settles once the server listens. Rejects with Node's error where it cannot (`EADDRINUSE`, `EACCES`). */
-export function startListening(server: Server, { host, port }: Listen): Promise<AddressInfo> {
+export function startListening(server: Server, { host, port, fd }: Listen): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host: withoutBrackets(host), port }, () => {
+    const where = fd === undefined ? { host: withoutBrackets(host), port } : { fd };
+    server.listen(where, () => {
       server.off('error', reject);
+      const address = server.address();
+      if (address === null || typeof address === 'string') {
+        server.close();
+        reject(new Error('the socket that was handed over is not one of TCP'));
+        return;
+      }
       // Later errors, such as too many open files, cost one connection and not the server.
       server.on('error', () => {});
-      resolve(server.address() as AddressInfo);
+      resolve(address);
     });
   });
 }

@@ -62,14 +62,23 @@ export type SessionServer = {
   streams: ServerResponse[];
 };
 
-/** A server of Streamable HTTP, as small as one can be: sessions, calls, and a stream for each GET. */
-export async function startSessionServer(): Promise<SessionServer> {
+/**
+ * A server of Streamable HTTP, as small as one can be: sessions, calls, and a stream for each GET. `onOther` gets to answer all
+ * other requests.
+ */
+export async function startSessionServer(
+  onOther: (response: ServerResponse) => void = (response) => response.writeHead(405).end(),
+): Promise<SessionServer> {
   const streams: ServerResponse[] = [];
   const { url } = await startServer(async (asked, response) => {
     if (asked.method === 'GET') {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       response.flushHeaders();
       streams.push(response);
+      return;
+    }
+    if (asked.method !== 'POST') {
+      onOther(response);
       return;
     }
     const { id, method } = JSON.parse(await bodyOf(asked));

@@ -29,6 +29,8 @@ export type ProxyContext = {
   metadataPaths: MetadataPaths;
   /** Connections on which no request can be trusted to be one. */
   doubtful: WeakSet<Socket>;
+  /** No new connection is taken: those that are open get no request after the one that they have. */
+  isStopping: boolean;
   /** The proxy breaks off what is open. */
   isCut: boolean;
   /** The server seems to have refused this `Host`. */
@@ -134,6 +136,8 @@ export class ProxyExchange implements UpstreamListener {
       return;
     }
     this.#answer = answer;
+    // So that the client does not send its next request into a connection that closes (RFC 9112, 9.6).
+    if (this.#context.isStopping) this.#response.shouldKeepAlive = false;
     if (answer.statusCode === 403) this.#lookForHosts(answer);
     const request = this.#request;
     const proxy = `${scheme}://${request.headers.host}`;

@@ -11,7 +11,7 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createAccessCheck, type Listen, ownUrl, startListening } from '../../net/listen.ts';
 import { escapeText } from '../../protocol/text.ts';
@@ -75,7 +75,10 @@ export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
     if (beginning === null) refuseUnread(error, socket as Socket);
     else relay.openHttp2(socket as Socket, beginning);
   });
+  const connections = watchConnections(server);
   const address = await startListening(server, listen);
+  // A socket that was handed over knows best by which address it is reached.
+  if (listen.fd !== undefined) relay.context.checkAccess = accessCheckFor(options, address.address);
 
   const cut = () => {
     relay.context.isCut = true;
@@ -89,18 +92,48 @@ export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
     failedEvents: relay.failedEvents,
     cut,
     async stop() {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      relay.context.isStopping = true;
+      const closed = connections.close();
       const timer = setTimeout(cut, graceMs);
+      await Promise.race([closed, connections.settle(graceMs)]);
       const idle = relay.idle(() => server.closeIdleConnections());
       await Promise.race([closed, idle]);
       server.closeAllConnections();
       // Connections may be closed before the exchanges on them have noticed.
       await Promise.all([closed, idle]);
       clearTimeout(timer);
+      server.close();
       relay.close();
     },
   };
 }
+
+/**
+ * Ends what listens so that nobody meets a closed connection. Node would close each connection without a request at once; but a
+ * request may be on its way on one, and one that was just accepted is about to bring its first.
+ */
+function watchConnections(server: Server) {
+  const open = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  return {
+    /** Accepts no more, and settles when all connections have closed. */
+    close: () => new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve())),
+    /** Settles when no first request is to be expected any more, after `mostMs` at the latest. */
+    async settle(mostMs: number): Promise<void> {
+      const began = performance.now();
+      const hasPassed = (ms: number) => performance.now() - began >= Math.min(ms, mostMs);
+      const isSettled = () =>
+        hasPassed(SETTLE_MS.most) ||
+        (hasPassed(SETTLE_MS.least) && [...open].every(({ bytesRead }) => bytesRead > 0));
+      while (!isSettled()) await new Promise((resolve) => setTimeout(resolve, SETTLE_MS.step));
+    },
+  };
+}
+
+const SETTLE_MS = { step: 10, least: 50, most: 1000 };
 
 function createServer({ tls }: HttpOptions): Server {
   const options = {
@@ -124,8 +157,6 @@ function createRelay(options: HttpOptions) {
     tls,
     isInsecure,
     hasEdits,
-    allowHosts,
-    allowOrigins,
     onEvent,
     onNotice,
     onOpen,
@@ -143,10 +174,11 @@ function createRelay(options: HttpOptions) {
   const context: ProxyContext = {
     upstream,
     scheme: tls === null ? 'http' : 'https',
-    checkAccess: createAccessCheck({ listenHost: listen.host, allowHosts, allowOrigins }),
+    checkAccess: accessCheckFor(options, listen.host),
     hasEdits,
     metadataPaths: new Set(),
     doubtful: new WeakSet(),
+    isStopping: false,
     isCut: false,
     hintAtHost(sent) {
       if (!hasHinted) onNotice(hostHint(sent, hasEdits));
@@ -237,6 +269,10 @@ function createRelay(options: HttpOptions) {
     openHttpExchanges: () => open,
     failedEvents: () => failed,
   };
+}
+
+function accessCheckFor({ allowHosts, allowOrigins }: HttpOptions, listenHost: string) {
+  return createAccessCheck({ listenHost, allowHosts, allowOrigins });
 }
 
 function hostHint(sent: string, hasEdits: boolean): string {

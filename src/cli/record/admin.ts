@@ -11,7 +11,6 @@ export type Operations = {
   onForwarded(ms: number): void;
   /** Counts HTTP exchanges by their answers. */
   onHttpEvent(event: HttpEvent): void;
-  add(recorder: WatchedRecorder): void;
   /** Why this process takes no traffic; null: it does. */
   setObstacle(why: string | null): void;
   close(): void;
@@ -19,14 +18,14 @@ export type Operations = {
 
 type AdminAccess = { allowHosts: readonly string[]; allowOrigins: readonly string[] };
 
-/** `address`: the value of `--admin`. Throws `TapedeckError` where it is wrong, or cannot be listened on. */
+/** `address`: the value of `--admin`; `recorders`: those of this process, to which more may come. Throws `TapedeckError` where it is wrong, or cannot be listened on. */
 export async function openOperations(
   address: string,
   { allowHosts, allowOrigins }: AdminAccess,
+  recorders: readonly WatchedRecorder[],
   log: Log,
 ): Promise<Operations> {
   const listen = readListen(address, '--admin');
-  const recorders: WatchedRecorder[] = [];
   const answered = new Set<number>();
   let obstacle: string | null = 'starting';
   const metrics = createMetrics(() => recorders);
@@ -47,7 +46,6 @@ export async function openOperations(
         metrics.onHttpAnswer(event.status);
       } else if (event.type === 'end' && !answered.delete(event.exchange)) metrics.onHttpAnswer(null);
     },
-    add: (recorder) => void recorders.push(recorder),
     setObstacle(why) {
       obstacle = why;
     },

@@ -1,5 +1,7 @@
 /** One HTTP proxy and its recorder, joined: from the moment that it listens all that passes is recorded. */
 
+import type { WatchedRecorder } from '../../admin/metrics.ts';
+import type { Service } from '../../admin/service.ts';
 import { now } from '../../capture/clock.ts';
 import { captureHttp, type HttpCapture } from '../../capture/http/proxy.ts';
 import type { Keeper } from '../../clients/keeper.ts';
@@ -20,14 +22,40 @@ import { createLog, type Log, watcherFor } from './log.ts';
 import { checkRedaction, labelsIn, type RecordOptions, troubleText } from './options.ts';
 
 /** What all recordings of a process share. */
-type Desk = { io: Io; log: Log; operations: Operations | null };
+type Desk = {
+  io: Io;
+  log: Log;
+  recorders: WatchedRecorder[];
+  operations: Operations | null;
+  /** Null where no service manager wants to know. */
+  service: Service | null;
+};
 
 /** Throws `TapedeckError` where there is to be an admin port, and cannot be. */
 async function openDesk(io: Io, { admin, log: logging }: RecordOptions, http: ProxyOptions): Promise<Desk> {
   const log = createLog(logging, io.env, (line) => void io.stderr.write(line));
-  if (admin === null) return { io, log, operations: null };
+  const recorders: WatchedRecorder[] = [];
+  const service = await serviceOf(io, log, recorders);
+  if (admin === null) return { io, log, recorders, operations: null, service };
   const { openOperations } = await import('./admin.ts');
-  return { io, log, operations: await openOperations(admin, http, log) };
+  return { io, log, recorders, operations: await openOperations(admin, http, recorders, log), service };
+}
+
+async function serviceOf(io: Io, log: Log, recorders: readonly WatchedRecorder[]): Promise<Service | null> {
+  if (!io.env['NOTIFY_SOCKET']) return null;
+  const { createService } = await import('../../admin/service.ts');
+  return createService({
+    ...{ env: io.env, pid: process.pid, recorders: () => recorders },
+    onTrouble: (text) => log.warn('service', text),
+  });
+}
+
+/** The socket that the service manager has handed over takes the place of `--listen`. */
+async function withHandedSocket({ env }: Io, http: HttpRecordOptions): Promise<HttpRecordOptions> {
+  if (env['LISTEN_FDS'] === undefined) return http;
+  const { handedSocket } = await import('../../admin/service.ts');
+  const fd = handedSocket(env, process.pid);
+  return fd === undefined ? http : { ...http, listen: { ...http.listen, fd } };
 }
 
 type HttpRecording = {
@@ -49,7 +77,7 @@ async function startHttpRecording(
   http: HttpRecordOptions,
   onFailure: () => void,
 ): Promise<HttpRecording | null> {
-  const { log, operations } = desk;
+  const { log, operations, recorders } = desk;
   const { isStrict, redaction } = options;
   await checkRedaction(redaction);
   const faulty = options.faults === null ? null : await import('./faulty-http.ts');
@@ -74,7 +102,7 @@ async function startHttpRecording(
   });
   // In the same turn, so that nothing has passed yet.
   recorder ??= open();
-  operations?.add({ transport: 'http', figures: recorder.figures, queue: recorder.queue });
+  recorders.push({ transport: 'http', figures: recorder.figures, queue: recorder.queue });
   return {
     capture,
     async close() {
@@ -91,7 +119,7 @@ async function startHttpRecording(
 }
 
 function openRecorder(
-  { io, log, operations }: Desk,
+  { io, log, operations, service }: Desk,
   options: RecordOptions,
   upstream: URL,
   onFailure: () => void,
@@ -114,7 +142,7 @@ function openRecorder(
       tapedeck: VERSION,
     },
     onNotice: (text) => log.info('notice', text),
-    watcher: watcherFor(log, logging, operations),
+    watcher: watcherFor(log, logging, operations, service !== null),
     onTrouble(text) {
       log.error('trouble', troubleText(text, recording.isStrict));
       if (recording.isStrict) onFailure();
@@ -158,7 +186,7 @@ function createStop(io: Io): Stop {
 
 /** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
 async function recordUntil(
-  { log, operations }: Desk,
+  { log, operations, service }: Desk,
   stop: Stop,
   recordings: readonly HttpRecording[],
   graceMs: number,
@@ -168,8 +196,10 @@ async function recordUntil(
     for (const capture of captures) capture.cut();
   });
   operations?.setObstacle(null);
+  void service?.ready('recording');
   await stop.asked;
   operations?.setObstacle('draining');
+  void service?.stopping();
   const open = captures.reduce((sum, capture) => sum + capture.openHttpExchanges(), 0);
   if (open > 0 && graceMs > 0) {
     const what = open === 1 ? 'an exchange is' : `${open} exchanges are`;
@@ -185,7 +215,8 @@ async function recordUntil(
 /** `tapedeck record <url>`: runs one recording HTTP proxy until it is stopped. */
 
 /** Exits with 0 when it was stopped, with 1 where `--strict` refused or stopped. Throws `TapedeckError` if it cannot listen. */
-export async function recordHttp(io: Io, options: RecordOptions, http: HttpRecordOptions): Promise<void> {
+export async function recordHttp(io: Io, options: RecordOptions, given: HttpRecordOptions): Promise<void> {
+  const http = await withHandedSocket(io, given);
   const stop = createStop(io);
   // Its reader may have left: that is no reason to end the traffic.
   ignoreErrors(io.stderr);
@@ -198,7 +229,7 @@ export async function recordHttp(io: Io, options: RecordOptions, http: HttpRecor
         : cannotListen(http.listen, error as NodeJS.ErrnoException);
     });
     if (recording === null) return leave(io, STRICT_REFUSED);
-    sayWhere(desk, http, recording.capture.url);
+    sayWhere(desk, http, recording.capture);
     await recordUntil(desk, stop, [recording], http.graceMs);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
   } finally {
@@ -215,9 +246,14 @@ function leave(io: Io, code: number): void {
   io.exit(code);
 }
 
-function sayWhere({ io, log }: Desk, { upstream, listen, isInsecure }: HttpRecordOptions, url: URL): void {
+function sayWhere(
+  { io, log }: Desk,
+  { upstream, listen, isInsecure }: HttpRecordOptions,
+  { url, address }: HttpCapture,
+): void {
   if (isInsecure) log.warn('insecure', 'WARNING: --insecure: the certificate of the server is not verified');
-  warnBeyondLoopback(io, listen, 'use the server through it', (text) => log.warn('beyond-loopback', text));
+  const where = listen.fd === undefined ? listen : { ...listen, host: address.address };
+  warnBeyondLoopback(io, where, 'use the server through it', (text) => log.warn('beyond-loopback', text));
   log.info(
     'listening',
     `listening on ${url.href} for ${upstream.href}; put the first URL into the client’s config in place of the second`,

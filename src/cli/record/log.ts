@@ -50,13 +50,14 @@ export function createLog(
   };
 }
 
-/** Sessions that begin and end are said at `debug`. Undefined where nobody wants to know of them. */
+/** Sessions that begin and end are said at `debug`. Undefined where nobody wants to know; `isAsked`: a service's watchdog does. */
 export function watcherFor(
   log: Log,
   { isJson }: LogOptions,
   operations: Pick<Watcher, 'onCommit'> | null,
+  isAsked: boolean,
 ): Watcher | undefined {
-  if (operations === null && !isJson && !log.has('debug')) return undefined;
+  if (operations === null && !isAsked && !isJson && !log.has('debug')) return undefined;
   return {
     onCommit: (ms) => operations?.onCommit(ms),
     onSession(news) {

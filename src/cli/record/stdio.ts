@@ -1,5 +1,6 @@
 /** `tapedeck record -- <command>`: joins the relay to the recorder, and ends as the server ended. */
 
+import type { WatchedRecorder } from '../../admin/metrics.ts';
 import { now } from '../../capture/clock.ts';
 import { dieBy, whyNotStarted } from '../../capture/stdio/child.ts';
 import { captureStdio, type RelayedStreams, type StdioEnd } from '../../capture/stdio/relay.ts';
@@ -24,7 +25,8 @@ export async function record({ options, command, args }: RecordCommand): Promise
   });
   const stderr = openStderr(writerRuns);
   const log = createLog(logging, process.env, (line) => void stderr.write(line));
-  const operations = admin === null ? null : await tryOperations(admin, log);
+  const recorders: WatchedRecorder[] = [];
+  const operations = admin === null ? null : await tryOperations(admin, recorders, log);
   const parentPid = process.ppid;
   let recorder: Recorder | undefined;
   let stopServer = () => {};
@@ -47,7 +49,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
         tapedeck: VERSION,
       },
       onNotice: (text) => log.info('notice', text),
-      watcher: watcherFor(log, logging, operations),
+      watcher: watcherFor(log, logging, operations, false),
       onTrouble(text) {
         hasStopped = isStrict;
         log.error('trouble', troubleText(text, isStrict));
@@ -80,7 +82,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   stopServer = capture.stop;
   if (recorder === undefined) leaveMissingFolder();
   recorder ??= open();
-  operations?.add({ transport: 'stdio', figures: recorder.figures, queue: recorder.queue });
+  recorders.push({ transport: 'stdio', figures: recorder.figures, queue: recorder.queue });
   operations?.setObstacle(null);
   void recorder.opened.then(onWriterRuns);
   if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
@@ -101,10 +103,14 @@ const CUT_OFF =
   'the server has gone, but a process that it left behind still holds its output open; what that writes from now on is neither relayed nor recorded';
 
 /** Without it the traffic goes on: the port may be taken by another recorder of the same client. */
-async function tryOperations(address: string, log: Log): Promise<Operations | null> {
+async function tryOperations(
+  address: string,
+  recorders: readonly WatchedRecorder[],
+  log: Log,
+): Promise<Operations | null> {
   const { openOperations } = await import('./admin.ts');
   try {
-    return await openOperations(address, { allowHosts: [], allowOrigins: [] }, log);
+    return await openOperations(address, { allowHosts: [], allowOrigins: [] }, recorders, log);
   } catch (error) {
     if ((error as TapedeckError).code === 'usage') throw error;
     log.error('admin-failed', (error as Error).message);

@@ -1,0 +1,51 @@
+/** What operating a recorder takes is loaded where it is asked for, and nowhere else. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { expect, test } from 'vitest';
+import { recordUrl } from '../support/http-record.ts';
+import { startRawClient, startSessionServer } from '../support/operations.ts';
+import { fixture, record, tempFolder, tempStore } from '../support/tapedeck.ts';
+
+/** Where a chunk of `dist` has this, it holds a part of the admin port, or of what a service manager is told. */
+const OURS = /frames_recorded_total|the store is not open|systemd-notify/;
+
+function telling(): { env: Record<string, string>; loaded: () => string[] } {
+  const file = join(tempFolder(), 'modules');
+  const env = {
+    NODE_OPTIONS: `--import ${pathToFileURL(fixture('tell-modules.js')).href}`,
+    MODULES_TOLD: file,
+  };
+  return { env, loaded: () => readFileSync(file, 'utf8').split('\n').slice(0, -1) };
+}
+
+/** Those of the modules that are ours, or libraries of ours. */
+function oursAmong(urls: readonly string[]): string[] {
+  expect(urls.some((url) => url.includes('/dist/'))).toBe(true);
+  const files = urls.filter((url) => url.startsWith('file:')).map((url) => fileURLToPath(url));
+  const own = files.filter((file) => /[\\/]dist[\\/][\w-]+\.js$/.test(file) && existsSync(file));
+  return files.filter(
+    (file) => file.includes('prom-client') || (own.includes(file) && OURS.test(readFileSync(file, 'utf8'))),
+  );
+}
+
+test('a recorder by stdio loads the admin port with its option alone', async () => {
+  const modulesOf = async (options: readonly string[]) => {
+    const { env, loaded } = telling();
+    const run = record(tempStore(), ['echo.js'], options, { env });
+    run.child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+    expect((await run.ended).code).toBe(0);
+    return oursAmong(loaded());
+  };
+  expect(await modulesOf([])).toEqual([]);
+  expect((await modulesOf(['--admin', '127.0.0.1:0'])).length).toBeGreaterThan(1);
+});
+
+test('so does one by HTTP', async () => {
+  const server = await startSessionServer();
+  const { env, loaded } = telling();
+  const recording = await recordUrl(server.url, { env });
+  await (await startRawClient(recording.url)).call('echo');
+  await recording.stop();
+  expect(oursAmong(loaded())).toEqual([]);
+});
