@@ -3,6 +3,7 @@
 import type { Client } from 'pg';
 import { TapedeckError } from '../errors.ts';
 import { CREATED_BY, ENGINE_MIGRATIONS, initSql, SCHEMA_VERSION, stampSql } from './schema.ts';
+import { TABLES } from './tables.ts';
 
 /** What an engine says of itself. `minWriter`: the oldest version of the schema whose writers it takes. */
 export type EngineMeta = { id: string; version: number; minWriter: number };
@@ -46,8 +47,18 @@ export async function migrateEngine(
   });
 }
 
+/** Removes an engine with all that is in it. The roles stay: they are of the whole server. */
+export async function dropEngine(client: Client): Promise<void> {
+  await readEngine(client);
+  await whileLocked(client, async () => {
+    // One after the other: a server has locks for some thousand tables at once.
+    for (const { name } of TABLES) await client.query(`DROP TABLE IF EXISTS tapedeck.${name} CASCADE`);
+    await client.query('DROP SCHEMA tapedeck CASCADE');
+  });
+}
+
 /** Nobody else changes the schema meanwhile. What fails is rolled back. */
-async function whileLocked<T>(client: Client, work: () => Promise<T>): Promise<T> {
+export async function whileLocked<T>(client: Client, work: () => Promise<T>): Promise<T> {
   await client.query('SELECT pg_advisory_lock($1)', [SCHEMA_LOCK]);
   try {
     return await work();

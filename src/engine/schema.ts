@@ -15,7 +15,7 @@ export const CREATED_BY = 'mcp-tapedeck';
 const MIN_WRITER = 1;
 
 /** Weeks for which there are partitions from the beginning, this one included; `maintain` keeps as many ahead. */
-const WEEKS_AHEAD = 8;
+export const WEEKS_AHEAD = 8;
 
 /**
  * Migration i brings an engine from version i to i + 1. Never edit one that was released: append. They only add, so that older
@@ -230,8 +230,9 @@ BEGIN
 END $$;
 
 -- Makes the partitions of a day's week, with the rows that the default partitions have of it. False: they are there.
+-- Whoever runs it, they belong to tapedeck_admin.
 CREATE FUNCTION tapedeck.add_week(of_day date) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   monday date := date_trunc('week', of_day::timestamp)::date;
   tables text[] := ARRAY[${PART_TABLES}];

@@ -1,4 +1,5 @@
 /** The central schema, in a real PostgreSQL, set up by an owner who is no superuser. */
+import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { connectEngine, readAddress } from '../../src/engine/connect.ts';
 import { initEngine, migrateEngine, readEngine } from '../../src/engine/install.ts';
@@ -9,7 +10,17 @@ import { newDatabase, withEngine } from '../support/engine.ts';
 import { tapedeckInProcess } from '../support/tapedeck.ts';
 
 /** Local tables that tell of the store, not of a session. */
-const OF_THE_STORE = ['identity', 'masking', 'removal', 'secret', 'shipped', 'upkeep'];
+const OF_THE_STORE = [
+  'identity',
+  'loss',
+  'masking',
+  'removal',
+  'secret',
+  'shipped',
+  'shipper',
+  'upkeep',
+  'withdrawal',
+];
 
 /** Local tables whose rows are a column there, and columns that need not be there. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
@@ -37,7 +48,7 @@ test('every column of the local store’s tables has its place in the central sc
 });
 
 withEngine('engine init', () => {
-  test('makes the tables as they are defined, whole weeks ahead, and tells who they belong to', async () => {
+  test('makes the tables as they are defined, whole weeks ahead, and nothing the second time', async () => {
     const database = await newDatabase();
     const first = await tapedeckInProcess(['engine', 'init', '--to', database.url]);
     expect(first).toMatchObject({ code: 0, stderr: expect.stringContaining('is set up\n') });
@@ -63,28 +74,22 @@ withEngine('engine init', () => {
        WHERE relnamespace = 'tapedeck'::regnamespace`,
     );
     expect(owners).toEqual([{ rolname: 'tapedeck_admin' }]);
-  });
-
-  test('changes nothing the second time, and is what it prints', async () => {
-    const database = await newDatabase();
-    const printed = await tapedeckInProcess(['engine', 'init', '--print']);
-    expect(printed.stdout.toString()).toBe(initSql());
-    const client = await connectEngine(readAddress(database.url, {}));
-    await client.query(printed.stdout.toString());
-    const before = await readEngine(client);
-    expect(await initEngine(client)).toBe(false);
-    expect(await readEngine(client)).toEqual(before);
-    await client.end();
     const again = await tapedeckInProcess(['engine', 'init', '--to', database.url]);
     expect(again.stderr).toContain('was set up before; nothing is changed');
   });
-});
 
-withEngine('engine migrate', () => {
-  test('adds what newer versions have, each in a transaction of its own, to all partitions', async () => {
+  test('prints what it runs', async () => {
+    const printed = await tapedeckInProcess(['engine', 'init', '--print']);
+    expect(printed.stdout.toString()).toBe(initSql());
+  });
+
+  test('is done once by two at once, and migrate does the rest in a transaction for each version', async () => {
     const database = await newDatabase();
-    const client = await connectEngine(readAddress(database.url, {}));
-    await initEngine(client);
+    const [client, other] = (await Promise.all(
+      [0, 1].map(() => connectEngine(readAddress(database.url, {}))),
+    )) as [Client, Client];
+    const set = await Promise.all([client, other].map(initEngine));
+    expect(set.toSorted()).toEqual([false, true]);
     const newer = TABLES.map((table) => ({
       ...table,
       columns: [...table.columns, { name: 'mood', type: 'text', since: 2 } as const],
@@ -99,56 +104,43 @@ withEngine('engine migrate', () => {
        GROUP BY attname`,
     );
     expect(columns).toEqual([{ name: 'mood', count: TABLES.length * 10 }]);
-    expect(await migrateEngine(client, [...ENGINE_MIGRATIONS, second])).toBe(2);
-    await client.end();
+    const third = () => 'ALTER TABLE tapedeck.meta ADD COLUMN note text;';
+    const versions = await Promise.all(
+      [client, other].map((one) => migrateEngine(one, [...ENGINE_MIGRATIONS, second, third])),
+    );
+    expect(versions.toSorted()).toEqual([2, 3]);
+    await Promise.all([client.end(), other.end()]);
 
     const { stderr } = await tapedeckInProcess(['engine', 'migrate', '--to', database.url]);
-    expect(stderr).toContain('newer than this tapedeck (schema 2, expected 1). Update tapedeck on this host');
-  });
-
-  test('two at once do it once', async () => {
-    const database = await newDatabase();
-    const clients = await Promise.all([1, 2].map(() => connectEngine(readAddress(database.url, {}))));
-    const set = await Promise.all(clients.map(initEngine));
-    expect(set.toSorted()).toEqual([false, true]);
-    const second = () => 'ALTER TABLE tapedeck.meta ADD COLUMN note text;';
-    const versions = await Promise.all(
-      clients.map((client) => migrateEngine(client, [...ENGINE_MIGRATIONS, second])),
-    );
-    expect(versions.toSorted()).toEqual([1, 2]);
-    await Promise.all(clients.map((client) => client.end()));
+    expect(stderr).toContain('newer than this tapedeck (schema 3, expected 1). Update tapedeck on this host');
   });
 });
 
+/** What other programs might have made under our name. */
+const FOREIGN = [
+  'CREATE TABLE tapedeck.cassette (side text)',
+  "CREATE TABLE tapedeck.meta (name text, value text); INSERT INTO tapedeck.meta VALUES ('version', '1')",
+  'CREATE TABLE tapedeck.meta (artist text)',
+];
+
 withEngine('a database that is not ours', () => {
-  test.each([
-    ['CREATE SCHEMA tapedeck; CREATE TABLE tapedeck.cassette (side text)'],
-    [
-      "CREATE SCHEMA tapedeck; CREATE TABLE tapedeck.meta (name text, value text); INSERT INTO tapedeck.meta VALUES ('version', '1')",
-    ],
-    ['CREATE SCHEMA tapedeck; CREATE TABLE tapedeck.meta (artist text)'],
-  ])('is refused: %s', async (sql) => {
+  test('is refused, and one that is nobody’s needs init by whoever may', async () => {
     const database = await newDatabase();
-    await database.query(`${sql}; GRANT ALL ON SCHEMA tapedeck TO PUBLIC`);
-    await database.query('GRANT SELECT ON ALL TABLES IN SCHEMA tapedeck TO PUBLIC');
-    for (const action of ['init', 'migrate']) {
-      const { code, stderr } = await tapedeckInProcess(['engine', action, '--to', database.url]);
-      expect([code, stderr]).toEqual([
-        2,
-        expect.stringContaining('is another program’s. Use another database'),
-      ]);
-    }
-  });
-
-  test('needs init before anything else', async () => {
-    const { url } = await newDatabase();
-    const { stderr } = await tapedeckInProcess(['engine', 'migrate', '--to', url]);
-    expect(stderr).toMatch(/is not set up yet. .* engine init --to/);
-  });
-
-  test('is left to whoever may set it up', async () => {
-    const database = await newDatabase();
-    const { stderr } = await tapedeckInProcess(['engine', 'init', '--to', await database.login()]);
+    const run = (action: string, url = database.url) => tapedeckInProcess(['engine', action, '--to', url]);
+    expect((await run('migrate')).stderr).toMatch(/is not set up yet. .* engine init --to/);
+    const { stderr } = await run('init', await database.login());
     expect(stderr).toMatch(/takes the rights to make roles and a schema: .* engine init --print/);
+    for (const sql of FOREIGN) {
+      await database.query(`CREATE SCHEMA tapedeck; ${sql}; GRANT ALL ON SCHEMA tapedeck TO PUBLIC`);
+      await database.query('GRANT SELECT ON ALL TABLES IN SCHEMA tapedeck TO PUBLIC');
+      for (const action of ['init', 'migrate', 'maintain', 'drop']) {
+        const { code, stderr } = await run(action);
+        expect([code, stderr], sql).toEqual([
+          2,
+          expect.stringContaining('is another program’s. Use another database'),
+        ]);
+      }
+      await database.query('DROP SCHEMA tapedeck CASCADE');
+    }
   });
 });

@@ -1,7 +1,6 @@
 /** `tapedeck` alone, on a terminal: what there is to record on this machine, what is recorded already, and one question. */
 
 import { existsSync, statSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { type ListedConfig, listConfig } from '../../clients/list.ts';
 import { ALL_TARGETS, allTargets } from '../../clients/targets.ts';
 import { TapedeckError } from '../../errors.ts';
@@ -11,6 +10,7 @@ import { openForReading } from '../../store/file/open.ts';
 import { isEngineUrl, storeName } from '../../store/file/path.ts';
 import { troubleOf } from '../../store/file/trouble.ts';
 import { typedName, VERSION } from '../../version.ts';
+import { isYes } from '../ask.ts';
 import { asTyped, helpWidth, type Io, storeOf } from '../io.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
@@ -87,15 +87,4 @@ function recordings(io: Io): string {
   } catch (error) {
     return `${path}: ${error instanceof TapedeckError ? asTyped(io, error.message) : troubleOf(error).text}`;
   }
-}
-
-/** Anything but a yes is a no: an empty line, the end of input, Ctrl+C. */
-async function isYes({ stdin, stdout }: Io, question: string): Promise<boolean> {
-  const asking = createInterface({ input: stdin, output: stdout });
-  const answer = await new Promise<string>((resolve) => {
-    asking.once('close', () => resolve(''));
-    asking.question(question, resolve);
-  });
-  asking.close();
-  return /^\s*y(?:es)?\s*$/i.test(answer);
 }

@@ -1,34 +1,70 @@
 import type { Client } from 'pg';
 import type { Argv } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
+import { formatCount } from '../../inspect/view/text.ts';
 import { type Command, type Io, say } from '../io.ts';
-import { writeOutput } from '../output.ts';
+import { JSON_OPTION } from '../options.ts';
+import { withLineEnds, writeOutput } from '../output.ts';
 import { addressOf, ENGINE_OPTIONS, type RawEngine } from './address.ts';
 
-type Options = RawEngine & { action: keyof typeof ACTIONS; print: boolean };
+type Options = RawEngine & {
+  action: keyof typeof ACTIONS;
+  print: boolean;
+  'older-than': string | undefined;
+  'keep-errors': boolean;
+  'text-index': boolean;
+  yes: boolean;
+  json: boolean;
+};
+
+const USAGE = `$0 engine init|migrate|maintain|drop --to <url>
+
+init: makes the schema \`tapedeck\` in a database of PostgreSQL 15 or newer, and the roles tapedeck_ship, tapedeck_read and tapedeck_admin. A schema that is there is left as it is.
+migrate: brings it up to the version of this tapedeck. Older writers go on.
+maintain: makes partitions ahead of time, and deletes what is old. For a daily job: done twice, it changes nothing.
+drop: removes the schema with all recordings in it.`;
 
 export const engineCommand: Command<Options> = {
   command: 'engine <action>',
   describe: 'Set up the PostgreSQL that many hosts ship their recordings to',
   builder: (args: Argv) =>
     args
-      .usage(
-        '$0 engine init --to <url>\n$0 engine migrate --to <url>\n\ninit: makes the schema `tapedeck` in a database of PostgreSQL 15 or newer, and the roles tapedeck_ship, tapedeck_read and tapedeck_admin. A schema that is there is left as it is.\nmigrate: brings it up to the version of this tapedeck. Older writers go on.',
-      )
+      .usage(USAGE)
       .positional('action', { choices: Object.keys(ACTIONS), describe: 'What to do' })
       .options({
         ...ENGINE_OPTIONS,
         print: { type: 'boolean', default: false, describe: 'With init: print the SQL, and do nothing' },
+        'older-than': {
+          type: 'string',
+          describe: 'With maintain: delete weeks that were over so long ago: 90d, 26w',
+          requiresArg: true,
+        },
+        'keep-errors': {
+          type: 'boolean',
+          default: false,
+          describe: 'With --older-than: keep sessions with errors',
+        },
+        'text-index': {
+          type: 'boolean',
+          default: false,
+          describe: 'With maintain: index the texts of weeks that are over, for quicker searches',
+        },
+        yes: { type: 'boolean', default: false, describe: 'With drop: do not ask' },
+        json: JSON_OPTION,
       })
       .example('$0 engine init --to postgres://127.0.0.1/tapedeck', 'Set it up')
       .example('$0 engine init --print', 'The SQL, for whoever runs it by hand')
-      .example('$0 engine migrate --to postgres://127.0.0.1/tapedeck', 'After an update') as never,
+      .example('$0 engine migrate --to postgres://127.0.0.1/tapedeck', 'After an update')
+      .example(
+        '$0 engine maintain --to postgres://127.0.0.1/tapedeck --older-than 90d --keep-errors',
+        'For a daily job',
+      ) as never,
   async run(options, io) {
     await ACTIONS[options.action](options, io);
   },
 };
 
-const ACTIONS = { init, migrate };
+const ACTIONS = { init, migrate, maintain, drop };
 
 async function init(options: Options, io: Io): Promise<void> {
   if (options.print) {
@@ -56,6 +92,50 @@ async function migrate(options: Options, io: Io): Promise<void> {
       `${engine} ${isSame ? 'is' : `was at version ${before}, and is now`} at version ${SCHEMA_VERSION}`,
     );
   });
+}
+
+async function maintain(options: Options, io: Io): Promise<void> {
+  const { 'older-than': age, 'keep-errors': keepErrors, json } = options;
+  if (keepErrors && age === undefined)
+    throw new TapedeckError(
+      'usage',
+      '`--keep-errors` goes with `--older-than`. Example: --older-than 90d --keep-errors',
+    );
+  const { readAge } = await import('../../config/sizes.ts');
+  const olderThanMs = age === undefined ? null : readAge('--older-than', age);
+  await withClient(options, io, async (client) => {
+    const { maintainEngine, WITH_ERRORS } = await import('../../engine/maintain.ts');
+    const { lineOf } = await import('./maintained.ts');
+    const kept = keepErrors ? WITH_ERRORS : null;
+    await maintainEngine(client, { olderThanMs, kept, hasTextIndex: options['text-index'] }, (step) =>
+      writeOutput(io, withLineEnds([json ? JSON.stringify(step) : lineOf(step)])),
+    );
+  });
+}
+
+async function drop(options: Options, io: Io): Promise<void> {
+  await withClient(options, io, async (client, engine) => {
+    const { dropEngine, readEngine } = await import('../../engine/install.ts');
+    await readEngine(client);
+    const { rows } = await client.query<{ count: number }>('SELECT count(*) FROM tapedeck.session');
+    const what = `${formatCount(rows[0]?.count ?? 0, 'session')} of ${engine}`;
+    if (!options.yes && !(await isConfirmed(io, what))) {
+      say(io, 'nothing is changed');
+      return;
+    }
+    await dropEngine(client);
+    say(io, `deleted ${what}, with the schema. The roles tapedeck_* are of the whole server, and stay`);
+  });
+}
+
+async function isConfirmed(io: Io, what: string): Promise<boolean> {
+  if (io.stdin.isTTY !== true)
+    throw new TapedeckError(
+      'usage',
+      `This deletes ${what} for good. Expected --yes, because nobody can be asked.`,
+    );
+  const { isYes } = await import('../ask.ts');
+  return isYes(io, `Delete ${what} for good? [y/N] `);
 }
 
 /** Does something with the engine that the command line names. `engine`: its address for people. */
