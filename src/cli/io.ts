@@ -32,16 +32,22 @@ export type Command<Options = object> = Omit<CommandModule<object, Options>, 'ha
 
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** Calls back for every signal that asks the command to stop, with how many there were. Returns what ends that. */
-export function onStopSignals(io: Io, onSignal: (count: number) => void): () => void {
+/**
+ * Calls back for every signal that asks the command to stop, with how many there were. Returns what ends that. `onHangUp`: SIGHUP
+ * is none of them, and calls this.
+ */
+export function onStopSignals(io: Io, onSignal: (count: number) => void, onHangUp?: () => void): () => void {
   let count = 0;
   const listener = () => {
     count += 1;
     onSignal(count);
   };
-  for (const signal of STOP_SIGNALS) io.on(signal, listener);
+  const heard = STOP_SIGNALS.map(
+    (signal) => [signal, signal === 'SIGHUP' ? (onHangUp ?? listener) : listener] as const,
+  );
+  for (const [signal, hear] of heard) io.on(signal, hear);
   return () => {
-    for (const signal of STOP_SIGNALS) io.off(signal, listener);
+    for (const [signal, hear] of heard) io.off(signal, hear);
   };
 }
 

@@ -25,7 +25,7 @@ const FIGURES = `SELECT
   (SELECT count(*) FROM frame WHERE channel IN ('response', 'sse')) AS fromServer,
   (SELECT sum(size) FROM frame) AS bytes,
   (SELECT sum(dropped) FROM session) AS lost,
-  (SELECT count(*) FROM session WHERE basis = 'session-id') AS sessions,
+  (SELECT count(*) FROM session WHERE basis = 'session-header') AS sessions,
   (SELECT count(*) FROM session WHERE ended_at IS NULL) AS open,
   (SELECT count(*) FROM http_exchange WHERE status BETWEEN 200 AND 299) AS good,
   (SELECT count(*) FROM http_exchange WHERE status BETWEEN 400 AND 499) AS bad`;
@@ -36,7 +36,7 @@ function figuresOf(text: string) {
     fromServer: total(text, 'tapedeck_frames_recorded_total', { direction: 'server' }),
     bytes: total(text, 'tapedeck_bytes_recorded_total'),
     lost: total(text, 'tapedeck_frames_lost_total'),
-    sessions: total(text, 'tapedeck_sessions_started_total', { basis: 'session-id' }),
+    sessions: total(text, 'tapedeck_sessions_started_total', { basis: 'session-header' }),
     open: total(text, 'tapedeck_sessions_open'),
     good: total(text, 'tapedeck_http_requests_total', { class: '2xx' }),
     bad: total(text, 'tapedeck_http_requests_total', { class: '4xx' }),
@@ -62,6 +62,7 @@ test('metrics are what the store says, also after a predecessor was killed', asy
     return figuresOf(metrics).fromServer === 18 && figuresOf(metrics).fromClient === 19;
   });
   expect([figuresOf(metrics)]).toEqual(first.rows(FIGURES));
+  expect(figuresOf(metrics)).toMatchObject({ sessions: 3, good: 18, bad: 1 });
   expect(total(metrics, 'tapedeck_store_commit_seconds_count')).toBeGreaterThan(0);
   expect(total(metrics, 'tapedeck_forward_overhead_seconds_count')).toBe(19);
   expect(total(metrics, 'tapedeck_store_trouble')).toBe(0);

@@ -53,7 +53,8 @@ export function recordArgs(upstream: string | URL, db: string, args: readonly st
   return ['record', String(upstream), '--listen', '127.0.0.1:0', '--db', db, ...args];
 }
 
-const LISTENING = /^tapedeck: listening on (\S+) for /m;
+/** As text, or in a line of JSON. */
+const LISTENING = /(?:^tapedeck: |"message":")listening on (\S+) for /m;
 
 /** Nothing where there is no store yet. */
 export function query<T = Row>(db: string, sql: string, ...values: unknown[]): T[] {

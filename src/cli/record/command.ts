@@ -1,5 +1,6 @@
 /** `record` as yargs sees it: its help, and what is wrong with a command line that the fast path did not accept. */
 
+import { isatty } from 'node:tty';
 import type { Argv } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import type { Command, Io } from '../io.ts';
@@ -13,7 +14,8 @@ import {
 } from './http-options.ts';
 import { checkRecordOptions, isAddress, type RawRecordOptions, RECORD_OPTIONS } from './options.ts';
 
-type Options = RawRecordOptions & RawHttpOptions & { wrapped?: boolean | undefined };
+type Options = RawRecordOptions &
+  RawHttpOptions & { wrapped?: boolean | undefined; config?: string | undefined };
 
 const WRAPPED_OPTION = {
   type: 'boolean',
@@ -62,7 +64,7 @@ export const recordCommand: Command<Options> = {
     if (url !== undefined && isHttpUrl(url)) {
       if (more.length > 0 || afterDashes.length > 0) throw oneOfBoth(url);
       const { recordHttp } = await import('./http.ts');
-      await recordHttp(io, checkRecordOptions(argv), checkHttpOptions(io, url, argv));
+      await recordHttp(io, checkRecordOptions(argv), checkHttpOptions(io, url, argv), rereadable(io, argv));
       return;
     }
     const [command, ...args] = afterDashes;
@@ -90,7 +92,16 @@ async function runWrapped(io: Io, argv: Options, words: string[], afterDashes: s
       '`--fault` does not go with `--wrapped`: what clients use every day is left alone.',
     );
   const { recordWrapped } = await import('./http.ts');
-  await recordWrapped(io, words, checkRecordOptions(argv), checkProxyOptions(argv));
+  await recordWrapped(io, words, checkRecordOptions(argv), checkProxyOptions(argv), rereadable(io, argv));
+}
+
+/**
+ * The command line that SIGHUP reads anew: where it names its configuration file. Null: SIGHUP ends the recording, as it does on a
+ * terminal that is closed.
+ */
+function rereadable(io: Io, { config }: Options): readonly string[] | null {
+  const hasTerminal = isatty(0) || isatty(2);
+  return io === process && config !== undefined && !hasTerminal ? process.argv.slice(2) : null;
 }
 
 function oneOfBoth(url: string): TapedeckError {

@@ -1,7 +1,5 @@
 /** One HTTP proxy and its recorder, joined: from the moment that it listens all that passes is recorded. */
 
-import type { WatchedRecorder } from '../../admin/metrics.ts';
-import type { Service } from '../../admin/service.ts';
 import { now } from '../../capture/clock.ts';
 import { captureHttp, type HttpCapture } from '../../capture/http/proxy.ts';
 import type { Keeper } from '../../clients/keeper.ts';
@@ -12,54 +10,27 @@ import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
+import type { RecordingRules } from '../../store/record/thread.ts';
 import { VERSION } from '../../version.ts';
-import { type Io, ignoreErrors, onStopSignals, storeOf } from '../io.ts';
+import { type Io, ignoreErrors, storeOf } from '../io.ts';
 import { cannotListen, warnBeyondLoopback } from '../listening.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
-import type { Operations } from './admin.ts';
+import {
+  createRecordingStop,
+  type Desk,
+  openDesk,
+  type RecordingStop,
+  reloadAtHangUp,
+  withHandedSocket,
+} from './desk.ts';
 import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
-import { createLog, type Log, watcherFor } from './log.ts';
+import { type Log, watcherFor } from './log.ts';
 import { checkRedaction, labelsIn, type RecordOptions, troubleText } from './options.ts';
-
-/** What all recordings of a process share. */
-type Desk = {
-  io: Io;
-  log: Log;
-  recorders: WatchedRecorder[];
-  operations: Operations | null;
-  /** Null where no service manager wants to know. */
-  service: Service | null;
-};
-
-/** Throws `TapedeckError` where there is to be an admin port, and cannot be. */
-async function openDesk(io: Io, { admin, log: logging }: RecordOptions, http: ProxyOptions): Promise<Desk> {
-  const log = createLog(logging, io.env, (line) => void io.stderr.write(line));
-  const recorders: WatchedRecorder[] = [];
-  const service = await serviceOf(io, log, recorders);
-  if (admin === null) return { io, log, recorders, operations: null, service };
-  const { openOperations } = await import('./admin.ts');
-  return { io, log, recorders, operations: await openOperations(admin, http, recorders, log), service };
-}
-
-async function serviceOf(io: Io, log: Log, recorders: readonly WatchedRecorder[]): Promise<Service | null> {
-  if (!io.env['NOTIFY_SOCKET']) return null;
-  const { createService } = await import('../../admin/service.ts');
-  return createService({
-    ...{ env: io.env, pid: process.pid, recorders: () => recorders },
-    onTrouble: (text) => log.warn('service', text),
-  });
-}
-
-/** The socket that the service manager has handed over takes the place of `--listen`. */
-async function withHandedSocket({ env }: Io, http: HttpRecordOptions): Promise<HttpRecordOptions> {
-  if (env['LISTEN_FDS'] === undefined) return http;
-  const { handedSocket } = await import('../../admin/service.ts');
-  const fd = handedSocket(env, process.pid);
-  return fd === undefined ? http : { ...http, listen: { ...http.listen, fd } };
-}
 
 type HttpRecording = {
   capture: HttpCapture;
+  /** Counts for what is not stored yet. */
+  setRules(rules: RecordingRules): void;
   /** Stores what is on its way. Call it once the capture has stopped. */
   close(): Promise<void>;
 };
@@ -105,6 +76,7 @@ async function startHttpRecording(
   recorders.push({ transport: 'http', figures: recorder.figures, queue: recorder.queue });
   return {
     capture,
+    setRules: recorder.setRules,
     async close() {
       const failed = capture.failedEvents();
       if (failed > 0)
@@ -150,44 +122,10 @@ function openRecorder(
   });
 }
 
-/** What asks a recording to end: a signal, or a failure where `--strict` is on. */
-type Stop = {
-  asked: Promise<void>;
-  fail(): void;
-  hasFailed(): boolean;
-  /** Called for a second signal. */
-  onCut(listener: () => void): void;
-  /** Hears no more signals. */
-  end(): void;
-};
-
-/** Hears signals from now on. */
-function createStop(io: Io): Stop {
-  let ask = () => {};
-  let hasFailed = false;
-  let cut = () => {};
-  const asked = new Promise<void>((resolve) => {
-    ask = resolve;
-  });
-  const ignoreSignals = onStopSignals(io, (count) => (count === 1 ? ask() : cut()));
-  return {
-    asked,
-    fail() {
-      hasFailed = true;
-      ask();
-    },
-    hasFailed: () => hasFailed,
-    onCut(listener) {
-      cut = listener;
-    },
-    end: ignoreSignals,
-  };
-}
-
 /** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
 async function recordUntil(
   { log, operations, service }: Desk,
-  stop: Stop,
+  stop: RecordingStop,
   recordings: readonly HttpRecording[],
   graceMs: number,
 ): Promise<void> {
@@ -214,10 +152,15 @@ async function recordUntil(
 
 /** `tapedeck record <url>`: runs one recording HTTP proxy until it is stopped. */
 
-/** Exits with 0 when it was stopped, with 1 where `--strict` refused or stopped. Throws `TapedeckError` if it cannot listen. */
-export async function recordHttp(io: Io, options: RecordOptions, given: HttpRecordOptions): Promise<void> {
+/** `argv`: what SIGHUP reads anew, if anything. Exits with 0 when it was stopped, with 1 where `--strict` refused or stopped. Throws `TapedeckError` if it cannot listen. */
+export async function recordHttp(
+  io: Io,
+  options: RecordOptions,
+  given: HttpRecordOptions,
+  argv: readonly string[] | null,
+): Promise<void> {
   const http = await withHandedSocket(io, given);
-  const stop = createStop(io);
+  const stop = createRecordingStop(io, argv !== null);
   // Its reader may have left: that is no reason to end the traffic.
   ignoreErrors(io.stderr);
   let desk: Desk | undefined;
@@ -230,6 +173,7 @@ export async function recordHttp(io: Io, options: RecordOptions, given: HttpReco
     });
     if (recording === null) return leave(io, STRICT_REFUSED);
     sayWhere(desk, http, recording.capture);
+    reloadAtHangUp(desk, stop, [recording], options, argv);
     await recordUntil(desk, stop, [recording], http.graceMs);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
   } finally {
@@ -271,11 +215,12 @@ export async function recordWrapped(
   words: readonly string[],
   options: RecordOptions,
   http: ProxyOptions,
+  argv: readonly string[] | null,
 ): Promise<void> {
   const desk = await openDesk(io, options, http);
   const { log } = desk;
   const listeners = findListeners(desk, words);
-  const stop = createStop(io);
+  const stop = createRecordingStop(io, argv !== null);
   // Its reader may have left: that is no reason to end the traffic.
   ignoreErrors(io.stderr);
   if (http.isInsecure)
@@ -288,6 +233,7 @@ export async function recordWrapped(
       else if (options.isStrict) stop.fail();
     }
     if (recordings.length === 0) return leave(io, options.isStrict ? STRICT_REFUSED : NOTHING_TO_SERVE);
+    reloadAtHangUp(desk, stop, recordings, options, argv);
     await recordUntil(desk, stop, recordings, http.graceMs);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
   } finally {

@@ -71,14 +71,18 @@ export function openStore(file: string, options: OpenOptions = {}): Store {
     // What is deleted is overwritten with zeros, by every writer: a free page soon holds others' rows too, and its rest
     // would keep what was there before.
     store.pragma('secure_delete = ON');
-    const walBytes = options.walBytes ?? WAL_MOST_BYTES;
-    store.pragma(`wal_autocheckpoint = ${Math.ceil(walBytes / PAGE_SIZE)}`);
-    store.pragma(`journal_size_limit = ${Math.min(walBytes, WAL_KEPT_BYTES)}`);
+    limitWal(store, options.walBytes ?? WAL_MOST_BYTES);
     return store;
   } catch (error) {
     store.close();
     throw error;
   }
+}
+
+/** The WAL is carried over into the store when it has grown to so many bytes. */
+export function limitWal(store: Store, walBytes: number): void {
+  store.pragma(`wal_autocheckpoint = ${Math.ceil(walBytes / PAGE_SIZE)}`);
+  store.pragma(`journal_size_limit = ${Math.min(walBytes, WAL_KEPT_BYTES)}`);
 }
 
 /**

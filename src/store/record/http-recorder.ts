@@ -7,9 +7,11 @@ import { EVENTS_TYPE, mediaTypeOf } from '../../protocol/http/headers.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import type { SessionEnd } from '../file/columns.ts';
 import { appendHttpItem, type HttpLoss, sizeOf } from './http-items.ts';
-import { type RecorderOptions, startWriter, type Watched } from './thread.ts';
+import { type RecorderOptions, type RecordingRules, startWriter, type Watched } from './thread.ts';
 
 export type HttpRecorder = Watched & {
+  /** What has not been stored yet is recorded by these rules. */
+  setRules(rules: RecordingRules): void;
   /** Keeps a copy. In strict mode it may return a promise: wait for it before reading on. */
   append(event: HttpEvent): Promise<void> | undefined;
   /** Whether the store could be opened. */
@@ -67,6 +69,7 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
 
   return {
     append,
+    setRules: writer.setRules,
     figures: writer.figures,
     queue: writer.queue,
     opened: writer.opened,

@@ -5,7 +5,8 @@
 
 import { hostname } from 'node:os';
 import type { Statement } from 'better-sqlite3';
-import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import { joinedProfiles, type RedactionProfile } from '../../protocol/redact/profile.ts';
+import type { Redactor } from '../../protocol/redact/redactor.ts';
 import type { Frame } from '../../protocol/wire/frame.ts';
 import type { SessionEnd, SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
@@ -17,8 +18,10 @@ import { createPendingSession, type PendingSession, type SessionKey } from '../w
 import {
   createFrameRedactor,
   createStoreRedactor,
+  type KeyLines,
   redactionColumn,
   redactStart,
+  type StoreRedactor,
 } from '../write/redaction.ts';
 import { createRowWriter, newSessionId, prepareSessionInsert, type RowWriter } from '../write/rows.ts';
 import type { Framer } from './framer.ts';
@@ -26,7 +29,7 @@ import { createHttpFramer } from './http-framer.ts';
 import { createIndexing, type Indexing } from './indexing.ts';
 import { createStdioFramer } from './stdio-framer.ts';
 import type { RecordingStart } from './thread.ts';
-import type { PendingPiece } from './unfinished.ts';
+import type { FirstSign, PendingPiece } from './unfinished.ts';
 
 export type Intake = {
   framer: Framer;
@@ -35,6 +38,11 @@ export type Intake = {
   open(store: Store): void;
   /** The same for a spool: nothing is indexed until it goes into the store again. */
   openSpool(spool: Store): void;
+  /**
+   * From now on by these rules, also in sessions under way: their rows name the old ones and the new ones then. Not for a run
+   * that began without redaction.
+   */
+  setRedaction(profile: RedactionProfile): void;
   /** Who uses a recorder by stdio; call it before `open`. Null: unknown. */
   setClient(client: ClientProcess | null): void;
   /** So many sessions have not ended. */
@@ -92,9 +100,7 @@ export function createIntake(
   tally: RecorderTally | null = null,
 ): Intake {
   const isStdio = start.transport === 'stdio';
-  const secrets = redaction === null ? null : createStoreRedactor(redaction);
-  const redactFrame = secrets && telling(onWork, createFrameRedactor(secrets.redactor));
-  const firstSign = secrets?.redactor.firstSign ?? null;
+  const rules = createIntakeRules(redaction, onWork);
   /** By their numbers within this run. */
   const sessions = new Map<number, PendingSession>();
   /** Those with something that waits to be stored. */
@@ -109,10 +115,10 @@ export function createIntake(
   const [detour, framer] = [createDetour(), createFramer()];
 
   function createFramer(): Framer {
-    if (isStdio) return createStdioFramer(sessionOf(1), maxFrameBytes, firstSign);
+    if (isStdio) return createStdioFramer(sessionOf(1), maxFrameBytes, rules.firstSign);
     return createHttpFramer({
-      ...{ maxFrameBytes, firstSign, sessionOf, onConnection: peers.saw },
-      keepsUndecoded: secrets === null || !secrets.redactor.isOn('undecoded'),
+      ...{ maxFrameBytes, firstSign: rules.firstSign, sessionOf, onConnection: peers.saw },
+      keepsUndecoded: !rules.redactor()?.isOn('undecoded'),
       mcpPath: new URL(start.target).pathname,
       // What of it waits to be stored is kept where it waits. An index that is behind is left to readers.
       onForgotten(number) {
@@ -150,15 +156,16 @@ export function createIntake(
     // Of a save that failed, none of the new rows is there.
     saved = new Map();
     if (opened === null || (fresh.size === 0 && pieces.length === 0)) return;
-    if (redactFrame !== null) for (const session of fresh) session.redact(redactFrame);
+    if (redaction !== null) for (const session of fresh) session.redact(rules.redactFrame);
     // IMMEDIATE, because a transaction that begins as a reader cannot wait for a lock once it starts to write.
     opened.store.transaction(saveAll).immediate(opened);
   }
 
-  function saveAll({ writer }: Opened): void {
+  function saveAll({ store: file, writer }: Opened): void {
     for (const session of fresh) {
       const key = keyOf(session) ?? insert(session, session.key === null ? session.id : newSessionId());
       saved.set(session, key);
+      rules.restate(file, key, session);
       writer.write(key, session);
     }
     for (const piece of pieces) {
@@ -190,15 +197,15 @@ export function createIntake(
   /** A run has one key for placeholders, whatever file it writes to: its sessions say which. */
   function commonOf(file: Store): Common {
     const { parentPid: _, ...given } = start;
-    secrets?.open(file);
+    const row = rules.open(file);
     return {
-      ...(secrets === null ? given : redactStart(given, secrets.row)),
+      ...(row === null ? given : redactStart(given, row)),
       host: hostname(),
       processStarted: processStarted(start.pid),
       clientPid: client?.pid ?? null,
       clientProgram: client?.program ?? null,
       clientStarted: client?.started ?? null,
-      redaction: redactionColumn(file, redaction),
+      redaction: redactionColumn(file, rules.profile()),
     };
   }
 
@@ -207,7 +214,7 @@ export function createIntake(
     return {
       store: file,
       insert: prepareSessionInsert(file),
-      writer: createRowWriter(file, secrets?.redactor ?? null),
+      writer: createRowWriter(file, rules.redactor()),
       selectKey: file.prepare('SELECT 1 FROM session WHERE number = ? AND id = ?'),
     };
   }
@@ -221,6 +228,7 @@ export function createIntake(
       session.id = key.id;
       indexing?.takeStored(session, isNew, opened === store);
       tally?.stored(session, key);
+      rules.confirm(session);
       session.confirm();
       fresh.delete(session);
     }
@@ -251,6 +259,13 @@ export function createIntake(
       detour.begin([...sessions.values(), ...fresh]);
       opened = file;
       if (isStdio) fresh.add(sessionOf(1));
+    },
+    setRedaction(profile) {
+      rules.set(profile, [...sessions.values(), ...fresh]);
+      common = null;
+      const isOnDetour = opened !== store;
+      store = store && prepare(store.store);
+      opened = isOnDetour ? opened && prepare(opened.store) : store;
     },
     setClient(found) {
       if (isStdio) client = found;
@@ -338,9 +353,57 @@ function createDetour(): Detour {
   };
 }
 
-function telling(onWork: () => void, redact: (frame: Frame) => Frame): (frame: Frame) => Frame {
-  return (frame) => {
-    onWork();
-    return redact(frame);
+/** The rules by which secrets are replaced, which may change while sessions are recorded. */
+type IntakeRules = {
+  profile(): RedactionProfile | null;
+  /** Null: there are none, and there will be none. */
+  redactor(): Redactor | null;
+  firstSign: FirstSign | null;
+  redactFrame(frame: Frame): Frame;
+  /** Placeholders are made with the key of this store. Returns what redacts the rows of sessions. */
+  open(store: Store): Redactor | null;
+  set(profile: RedactionProfile, underWay: readonly PendingSession[]): void;
+  /** Lets the row of a session that was under way when rules changed name both. Call it in a transaction. */
+  restate(store: Store, key: SessionKey, session: PendingSession): void;
+  confirm(session: PendingSession): void;
+};
+
+function createIntakeRules(first: RedactionProfile | null, onWork: () => void): IntakeRules {
+  const keyLines: KeyLines = new Map();
+  /** Sessions whose rows do not name the newest rules. */
+  const outdated = new Set<PendingSession>();
+  let profile = first;
+  let secrets = first && createStoreRedactor(first);
+  let redact = secrets && createFrameRedactor(secrets.redactor, keyLines);
+  return {
+    profile: () => profile,
+    redactor: () => secrets?.redactor ?? null,
+    firstSign:
+      first === null
+        ? null
+        : (bytes, isForeign) => (secrets as StoreRedactor).redactor.firstSign(bytes, isForeign),
+    redactFrame(frame) {
+      onWork();
+      return redact === null ? frame : redact(frame);
+    },
+    open(store) {
+      secrets?.open(store);
+      return secrets?.row ?? null;
+    },
+    set(next, underWay) {
+      profile = next;
+      secrets = createStoreRedactor(next);
+      // A private key may be in the middle of its lines.
+      redact = createFrameRedactor(secrets.redactor, keyLines);
+      for (const session of underWay) if (session.key !== null) outdated.add(session);
+    },
+    restate(store, { number }, session) {
+      if (profile === null || !outdated.has(session)) return;
+      const before = store.prepare('SELECT redaction FROM session WHERE number = ?').pluck().get(number);
+      const both = joinedProfiles(before == null ? null : JSON.parse(String(before)), profile);
+      const column = redactionColumn(store, both);
+      store.prepare('UPDATE session SET redaction = ? WHERE number = ?').run(column, number);
+    },
+    confirm: (session) => void outdated.delete(session),
   };
 }

@@ -8,7 +8,7 @@ import { existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
 import type { SessionEnd } from '../file/columns.ts';
-import { closeAtOnce, openStore, type Store } from '../file/open.ts';
+import { closeAtOnce, limitWal, openStore, type Store } from '../file/open.ts';
 import { adoptKey, placeholderKey } from '../file/secret.ts';
 import { makeSpool, openLeftSpool, removeSpool, spoolsOf } from '../file/spool.ts';
 import { type Trouble, troubleOf } from '../file/trouble.ts';
@@ -21,6 +21,8 @@ export type Outlet = {
   open(): boolean;
   /** Stores what waits. False: it waits still, or is past hope. */
   save(withUnfinished: boolean): boolean;
+  /** The WAL is to be carried over when it has grown to this. */
+  setWalBytes(bytes: number): void;
   /** Nothing can be stored any more. */
   isHopeless(): boolean;
   /** What passes can be stored, in the store or in the spool. */
@@ -74,7 +76,8 @@ const NOTICE_AFTER_MS = 10_000;
 type Spool = { store: Store; takeIn: TakeIn; since: number };
 
 export function createOutlet(options: OutletOptions): Outlet {
-  const { file, run, isDurable, walBytes, isRedacted, intake, onStore } = options;
+  const { file, run, isDurable, isRedacted, intake, onStore } = options;
+  let { walBytes } = options;
   let store: Store | undefined;
   let spool: Spool | undefined;
   /** One that another recorder left behind, while it is taken in. */
@@ -289,6 +292,10 @@ export function createOutlet(options: OutletOptions): Outlet {
         intake.save(withUnfinished);
         return intake.confirm();
       });
+    },
+    setWalBytes(bytes) {
+      walBytes = bytes;
+      if (store !== undefined) limitWal(store, bytes);
     },
     isHopeless: () => isHopeless && spool === undefined,
     isStoring: () => spool !== undefined || (store !== undefined && !isHopeless),

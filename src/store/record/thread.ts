@@ -57,6 +57,9 @@ export type Watched = {
   queue(): { bytes: number; lost: Loss };
 };
 
+/** What of a recording may change while it runs. `redaction` null: it began without, and stays so. */
+export type RecordingRules = Pick<RecorderOptions, 'redaction' | 'retention'>;
+
 export type WorkerStart = Pick<
   RecorderOptions,
   'file' | 'durable' | 'maxFrameBytes' | 'retention' | 'redaction' | 'session'
@@ -74,6 +77,7 @@ export type ToWorker =
   | { type: 'gap'; gap: StdioGap }
   | { type: 'server'; pid: number }
   | { type: 'ask' }
+  | ({ type: 'rules' } & RecordingRules)
   | { type: 'end'; end: SessionEnd };
 
 export type FromWorker =
@@ -95,6 +99,8 @@ type WriterThread = Watched & {
   room(): Promise<void> | undefined;
   /** Says something that comes after everything appended so far. */
   send(message: ToWorker): void;
+  /** What is appended from now on, and what waits, is recorded by these rules. */
+  setRules(rules: RecordingRules): void;
   /** The process that started us, once it is known. */
   clientPid(): number | null;
   /** Whether the store could be opened. */
@@ -153,6 +159,7 @@ export function startWriter(options: RecorderOptions): WriterThread {
   let queued = 0;
   /** What is on its way to the writer, or with it: lost, if it does not answer. */
   const waiting: Loss = { frames: 0, bytes: 0 };
+  let { redaction } = options;
   let isDead = false;
   let clientPid: number | null = null;
   let id: string | null = null;
@@ -243,7 +250,7 @@ export function startWriter(options: RecorderOptions): WriterThread {
     const text = `the writer ${why}: ${loss.bytes} bytes of traffic are lost`;
     try {
       const { writeLastWords } = await import('../write/last-words.ts');
-      const { file, redaction } = options;
+      const { file } = options;
       const { parentPid: _, ...own } = session;
       writeLastWords({ file, run, redaction, session: own, id, loss, end });
       options.onTrouble(text);
@@ -272,6 +279,10 @@ export function startWriter(options: RecorderOptions): WriterThread {
     isFull: (bytes) => queued + bytes > maxQueueBytes && queued > 0,
     room: () => (isStrict && queued > maxQueueBytes && !isDead ? room.promise : undefined),
     send,
+    setRules(rules) {
+      redaction = rules.redaction;
+      send({ type: 'rules', redaction, retention: rules.retention });
+    },
     clientPid: () => clientPid,
     opened: opened.promise,
     async close(end) {

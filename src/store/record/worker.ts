@@ -16,12 +16,13 @@ import { storePath } from '../file/path.ts';
 import { findClient } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
 import { createPace } from '../keep/pace.ts';
+import type { RetentionLimits } from '../keep/retention.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import { createRecorderTally } from '../write/figures.ts';
 import { eachItem, type Item } from './batch.ts';
 import { createIntake } from './intake.ts';
 import { createOutlet } from './outlet.ts';
-import type { FromWorker, ToWorker, WorkerStart } from './thread.ts';
+import type { FromWorker, RecordingRules, ToWorker, WorkerStart } from './thread.ts';
 
 const NICENESS = 10;
 
@@ -71,7 +72,7 @@ const { framer } = intake;
 
 const pace = createPace();
 
-const upkeep = retention && createUpkeepLoop(retention, (text) => tell({ type: 'notice', text }));
+let upkeep = upkeepWithin(retention);
 
 const outlet = createOutlet({
   ...{ file: path, run, intake },
@@ -135,6 +136,9 @@ function receive(message: ToWorker): void {
       break;
     case 'server':
       intake.serverStarted(message.pid);
+      break;
+    case 'rules':
+      setRules(message);
       break;
     case 'ask':
       answer();
@@ -205,6 +209,19 @@ function takeWaiting(): void {
   for (let next = receiveMessageOnPort(parentPort); next; next = receiveMessageOnPort(parentPort)) {
     receive(next.message as ToWorker);
   }
+}
+
+function upkeepWithin(limits: RetentionLimits | null) {
+  return limits && createUpkeepLoop(limits, (text) => tell({ type: 'notice', text }));
+}
+
+/** What passes from now on, in sessions under way too, is redacted and kept by these rules. */
+function setRules({ redaction: profile, retention: limits }: RecordingRules): void {
+  if (profile !== null) intake.setRedaction(profile);
+  upkeep?.finish(0);
+  upkeep = upkeepWithin(limits);
+  outlet.setWalBytes(walBytesWithin(limits?.maxBytes ?? null));
+  upkeep?.open(outlet.store());
 }
 
 /** What this recorder has done so far; and that this thread is at work. */

@@ -19,7 +19,7 @@ class NoKey extends Error {
   override name = 'NoKey';
 }
 
-type StoreRedactor = {
+export type StoreRedactor = {
   redactor: Redactor;
   /** For what the session's row says: what people called it, and the command, are no payloads. */
   row: Redactor;
