@@ -74,10 +74,11 @@ const MAY_IMPORT: Record<string, string> = {
 
   clients: 'PROTOCOL STORE version.ts',
   config: 'PROTOCOL STORE INSPECT',
-  sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT version.ts',
+  sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT engine/read version.ts',
   kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT fault sources config version.ts',
 
   engine: 'PROTOCOL STORE INSPECT',
+  'engine/read': 'PROTOCOL STORE INSPECT engine',
 
   ship: 'PROTOCOL STORE engine',
 

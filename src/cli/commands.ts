@@ -52,6 +52,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
   },
   Fleet: {
     ship: async () => (await import('./fleet/ship.ts')).shipCommand,
+    pull: async () => (await import('./fleet/pull.ts')).pullCommand,
     engine: async () => (await import('./fleet/engine.ts')).engineCommand,
   },
 };

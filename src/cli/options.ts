@@ -6,7 +6,7 @@ import type { FrameSelection } from '../store/read/frames.ts';
 
 export const DB_OPTION = {
   type: 'string',
-  describe: 'The store (default: TAPEDECK_DB, else the platform’s data folder)',
+  describe: 'The store (default: TAPEDECK_DB, else the platform’s data folder); to read, an engine’s URL too',
   requiresArg: true,
   // Given twice, the last one counts, as for every other option.
   coerce: (db: string | string[]) => (Array.isArray(db) ? db.at(-1) : db),

@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import { TapedeckError } from '../errors.ts';
 import { escapeText } from '../protocol/text.ts';
-import type { CatchUpNotices } from '../store/keep/catch-up.ts';
+import type { OpenNotices } from '../sources/open-for.ts';
 import { type Io, ignoreErrors, pathOf, say } from './io.ts';
 
 const PIECE_CHARS = 64 * 1024;
@@ -60,8 +60,18 @@ export function sayFinished(io: Io, sessions: readonly string[]): void {
 /** So many frames are indexed before anybody wonders, in half a second or so. */
 export const QUICK_FRAMES = 10_000;
 
-export function notices(io: Io): CatchUpNotices {
+export function notices(io: Io): OpenNotices {
+  let said = 0;
   return {
+    onPulled(bytes, total) {
+      if (!io.stderr.isTTY || bytes - said < BYTES_BETWEEN) return;
+      said = bytes;
+      io.stderr.write(
+        `\rtapedeck: fetched ${(bytes / 1e6).toFixed()} of ${(total / 1e6).toFixed()} MB …\u001b[K`,
+      );
+      if (bytes + BYTES_BETWEEN > total) io.stderr.write('\r\u001b[K');
+    },
+    onNote: (text) => say(io, escapeText(text)),
     onTakingIn(file) {
       if (io.stderr.isTTY) say(io, escapeText(`taking in what a recorder left in ${file} …`));
     },
@@ -90,6 +100,9 @@ export function notices(io: Io): CatchUpNotices {
     },
   };
 }
+
+/** Of what comes over a network. */
+const BYTES_BETWEEN = 4 * 1024 * 1024;
 
 export type ProgressLine = { advance(frames: number): void; end(): void };
 

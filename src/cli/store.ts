@@ -1,7 +1,9 @@
 /** The store that a command works with, and the file beside it. */
 
+import type { Needs } from '../engine/read/needs.ts';
 import { TapedeckError } from '../errors.ts';
-import { type Needs, openFor } from '../sources/open-for.ts';
+import type { Filter } from '../inspect/filter/filter.ts';
+import { openFor } from '../sources/open-for.ts';
 import { openForReading, openStore, type Store } from '../store/file/open.ts';
 import { isEngineUrl } from '../store/file/path.ts';
 import { troubleOf } from '../store/file/trouble.ts';
@@ -21,12 +23,39 @@ export async function withStore(
   read: (store: Store) => void | Promise<void>,
   mostFrames?: number,
 ): Promise<void> {
-  const { store, close } = await openFor(storeOf(io, db), wanted, { notices: notices(io), mostFrames });
+  const { store, close } = await openFor(storeOf(io, db), wanted, {
+    ...{ notices: notices(io), mostFrames, env: io.env },
+  });
   try {
     await read(store);
   } finally {
     close();
   }
+}
+
+/** So many sessions of an engine are fetched for who looks around in them. */
+const SESSIONS_TO_LOOK_AT = 50;
+
+/**
+ * The file of the store that `--db` names, for a command that goes on reading it. Of an engine it is one with the sessions that are asked
+ * for as they are now; without `references` with the newest 50 of which something passes the filter. `close` removes that again.
+ */
+export async function fileToLookAt(
+  io: Io,
+  db: string | undefined,
+  references: readonly string[],
+  filter: Filter | undefined,
+): Promise<{ file: string; close(): void }> {
+  const name = storeOf(io, db);
+  if (!isEngineUrl(name)) return { file: name, close() {} };
+  const needs: Needs =
+    references.length > 0
+      ? { of: 'sessions', references }
+      : { of: 'matches', filter, most: SESSIONS_TO_LOOK_AT };
+  const opened = await openFor(name, needs, { notices: notices(io), env: io.env });
+  const what = references.length > 0 ? 'the sessions' : `the newest ${SESSIONS_TO_LOOK_AT} sessions`;
+  say(io, `shown are ${what} of the engine as they are now`);
+  return opened;
 }
 
 /**
@@ -61,8 +90,12 @@ export async function withWritableStore(
   }
 }
 
-/** Opens the file beside the store. Null where it cannot be kept: then the command goes on without it, slower. */
-export function openSide(io: Io, store: Store): SideFile | null {
+/**
+ * Opens the file beside the store `db`. Null where it cannot be kept, or is not worth it, as for what was fetched of an engine: then the
+ * command goes on without it.
+ */
+export function openSide(io: Io, db: string | undefined, store: Store): SideFile | null {
+  if (isEngineUrl(storeOf(io, db))) return null;
   try {
     return openSideFile(store);
   } catch (error) {

@@ -87,7 +87,7 @@ export async function openPlayback(options: PlaybackOptions): Promise<Playback> 
   const plan = planMode(options.mode, source !== null);
   if (source !== null && !plan.asks) return playAlone(source, plan, options);
   if (isTextRecording(name)) checkReplaceable(name);
-  else if (isEngineUrl(storePath(options.db))) refuseEngine(options.mode, source);
+  else if (isEngineUrl(name) || isEngineUrl(storePath(options.db))) refuseEngine(options.mode, source);
   else if (source !== null) refuseOpen(source.session);
   const opened =
     source !== null && plan.plays ? openToAdd(options, source) : openToRecord(options, server, source);

@@ -6,11 +6,10 @@ import { addAbortSignal } from 'node:stream';
 import { readFailure, TapedeckError } from '../errors.ts';
 import { readNdjson } from '../export/text/read.ts';
 import { openForReading, openTemporaryStore, type Store } from '../store/file/open.ts';
-import { storePath } from '../store/file/path.ts';
-import type { CatchUpNotices } from '../store/keep/catch-up.ts';
+import { isEngineUrl, storePath } from '../store/file/path.ts';
 import { findSession, type SessionRow } from '../store/read/sessions.ts';
 import { VERSION } from '../version.ts';
-import { openFor } from './open-for.ts';
+import { type OpenNotices, openFor } from './open-for.ts';
 
 /** `keyStores`: stores that may hold the key of the recording's placeholders. */
 export type Source = { store: Store; session: SessionRow; keyStores: Store[]; close: () => void };
@@ -21,18 +20,23 @@ type SourceOptions = {
   /** Called with the number of frames read so far of a text recording. */
   onFrame: (count: number) => void;
   /** Called while a session of the store is indexed first. */
-  notices: CatchUpNotices;
+  notices: OpenNotices;
+  env?: NodeJS.ProcessEnv;
 };
 
-/** Reads a text recording into a store of its own. Throws `TapedeckError` for a recording that is missing or broken. */
+/**
+ * Reads a text recording into a store of its own, or fetches what is named from an engine: `postgres://…#session`, the newest one
+ * without a name. Throws `TapedeckError` for a recording that is missing or broken.
+ */
 export async function openRecordingSource(
   recording: string,
   db: string | undefined,
   options: SourceOptions,
 ): Promise<Source> {
-  return isTextRecording(recording)
-    ? openFile(recording, db, options)
-    : openSession(recording, storePath(db), options.notices);
+  if (isTextRecording(recording)) return openFile(recording, db, options);
+  if (!isEngineUrl(recording)) return openSession(recording, storePath(db), options);
+  const [url = recording, session = 'latest'] = recording.split('#');
+  return openSession(decodeURIComponent(session), url, options);
 }
 
 export function isTextRecording(recording: string): boolean {
@@ -62,8 +66,12 @@ async function openFile(
   }
 }
 
-async function openSession(name: string, file: string, notices: CatchUpNotices): Promise<Source> {
-  const { store, close } = await openFor(file, { of: 'sessions', references: [name] }, { notices });
+async function openSession(name: string, file: string, { notices, env }: SourceOptions): Promise<Source> {
+  const { store, close } = await openFor(
+    file,
+    { of: 'sessions', references: [name] },
+    { notices, ...(env && { env }) },
+  );
   try {
     const session = checkPayloads(findSession(store, name));
     return { store, session, keyStores: [store], close };

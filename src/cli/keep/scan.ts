@@ -1,6 +1,7 @@
 import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Needs } from '../../engine/read/needs.ts';
 import { TapedeckError } from '../../errors.ts';
 import { lineFindings, type SecretFinding, sessionFindings } from '../../inspect/secrets.ts';
 import { formatCount } from '../../inspect/view/text.ts';
@@ -8,7 +9,9 @@ import { PLACE_RULES, readProfile } from '../../protocol/redact/profile.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
 import { SHAPE_RULES } from '../../protocol/redact/shapes.ts';
 import { escapeText } from '../../protocol/text.ts';
+import { openFor } from '../../sources/open-for.ts';
 import { openForReading } from '../../store/file/open.ts';
+import { isEngineUrl } from '../../store/file/path.ts';
 import { takeInSpools } from '../../store/keep/catch-up.ts';
 import { eachSession, findSession } from '../../store/read/sessions.ts';
 import { type Command, type Io, ignoreErrors, pathOf, say, storeOf } from '../io.ts';
@@ -69,8 +72,7 @@ export const scanCommand: Command<Options> = {
     };
     for (const file of files) await scanFile(io, file, redactor, show);
     const isStoreAsked = what.length === 0 || sessions.length > 0;
-    if (isStoreAsked) await takeInSpools(storeOf(io, db), notices(io));
-    const searched = isStoreAsked ? scanStore(storeOf(io, db), sessions, redactor, show) : 0;
+    const searched = isStoreAsked ? await scanStore(io, storeOf(io, db), sessions, redactor, show) : 0;
     sayResult(io, count, searched, files.length);
     io.exitCode = count > 0 ? FOUND : 0;
   },
@@ -110,13 +112,14 @@ async function scanFile(
   }
 }
 
-function scanStore(
+async function scanStore(
+  io: Io,
   db: string,
   references: readonly string[],
   redactor: Redactor,
   show: (finding: SecretFinding) => void,
-): number {
-  const store = openForReading(db);
+): Promise<number> {
+  const { store, close } = await openToScan(io, db, references);
   try {
     const sessions =
       references.length === 0 ? [...eachSession(store)] : references.map((one) => findSession(store, one));
@@ -124,8 +127,20 @@ function scanStore(
       for (const finding of sessionFindings(store, session, redactor)) show(finding);
     return sessions.length;
   } finally {
-    store.close();
+    close();
   }
+}
+
+/** What is searched needs no index. */
+async function openToScan(io: Io, db: string, references: readonly string[]) {
+  if (isEngineUrl(db)) {
+    const needs: Needs =
+      references.length > 0 ? { of: 'sessions', references } : { of: 'matches', filter: undefined };
+    return openFor(db, needs, { notices: notices(io), env: io.env });
+  }
+  await takeInSpools(db, notices(io));
+  const store = openForReading(db);
+  return { store, close: () => void store.close() };
 }
 
 function dataOf({ where, place, rule }: SecretFinding): object {

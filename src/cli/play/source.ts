@@ -28,6 +28,7 @@ export async function openSource(io: Io, recording: string, db: string | undefin
       signal,
       onFrame: progress.advance,
       notices: notices(io),
+      env: io.env,
     });
     // A signal that came while a recording was indexed, in one go, has waited for its turn.
     await nextTurn();

@@ -1,10 +1,10 @@
+import type { Needs } from '../../engine/read/needs.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import type { ChangedTools } from '../../inspect/verdict/earlier.ts';
 import { sessionLine } from '../../inspect/view/json.ts';
 import { changedToolsLines, sessionTable } from '../../inspect/view/session.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
-import type { Needs } from '../../sources/open-for.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { PeerKind } from '../../store/read/peers.ts';
 import { type RunRow, runsOf } from '../../store/read/runs.ts';
@@ -87,8 +87,8 @@ export const listCommand: Command<Options> = {
 
 function wantedOf(filter: Filter | undefined, by: Options['by'], most: number): Needs {
   if (filter === undefined) return { of: 'rows', most: by === undefined ? most : Number.POSITIVE_INFINITY };
-  if (by !== undefined) return { of: 'matches', filter, withRuns: by === 'run' };
-  return { of: 'matches', filter, most };
+  if (by !== undefined) return { of: 'matches', filter, isList: true, withRuns: by === 'run' };
+  return { of: 'matches', filter, isList: true, most };
 }
 
 async function sessionsOf(store: Store, filter: Filter | undefined): Promise<Iterable<SessionRow>> {

@@ -81,7 +81,7 @@ export async function search(options: SearchOptions, io: Io): Promise<void> {
   let hasMore = false;
   const most = limit > 0 ? limit : Number.POSITIVE_INFINITY;
   await withStore(io, db, { of: 'matches', filter, mostFrames: most }, async (store) => {
-    const side = openSide(io, store);
+    const side = openSide(io, db, store);
     try {
       const index = side === null ? null : upToDateIndex(io, side, store);
       const findings = eachHit(store, filter, index, most, () => {

@@ -1,3 +1,4 @@
+import type { Needs } from '../../engine/read/needs.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { TimelineOptions } from '../../inspect/run/timeline.ts';
 import { prepareFates } from '../../inspect/verdict/fate.ts';
@@ -10,7 +11,6 @@ import { sessionHeader } from '../../inspect/view/session.ts';
 import { type TerminalStyle, terminalStyle } from '../../inspect/view/text.ts';
 import { eachHappening, selectedHttpExchanges } from '../../inspect/view/timeline.ts';
 import { joinedFields } from '../../protocol/http/headers.ts';
-import type { Needs } from '../../sources/open-for.ts';
 import type { Store } from '../../store/file/open.ts';
 import { unansweredPlaces } from '../../store/read/exchanges.ts';
 import { eachFrame, type FrameSelection } from '../../store/read/frames.ts';

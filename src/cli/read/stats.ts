@@ -1,3 +1,4 @@
+import type { Needs } from '../../engine/read/needs.ts';
 import { TapedeckError } from '../../errors.ts';
 import { chosenFigures } from '../../inspect/figures/chosen-figures.ts';
 import type { SomeFigures } from '../../inspect/figures/kept-figures.ts';
@@ -5,7 +6,6 @@ import { putTogether, type Stats } from '../../inspect/figures/stats.ts';
 import { isAboutSessions } from '../../inspect/filter/filter.ts';
 import { groupJson, statsLines, totalJson } from '../../inspect/view/stats.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
-import type { Needs } from '../../sources/open-for.ts';
 import { findSession } from '../../store/read/sessions.ts';
 import { VERSION } from '../../version.ts';
 import type { Command, Io } from '../io.ts';
@@ -66,7 +66,7 @@ export async function stats(
     : { of: 'sessions', references: [session ?? 'latest'] };
   await withStore(io, db, wanted, async (store) => {
     const only = all ? null : findSession(store, session ?? 'latest');
-    const openFile = () => openSide(io, store);
+    const openFile = () => openSide(io, db, store);
     const figures = chosenFigures(store, openFile, { only, filter, by, version: VERSION });
     const together = putTogether(withProgress(io, figures), by);
     const look = {

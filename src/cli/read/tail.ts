@@ -1,19 +1,20 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { EngineFollower } from '../../engine/read/open-engine.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { Filter } from '../../inspect/filter/filter.ts';
 import { frameJson } from '../../inspect/view/json.ts';
 import { arrivalLines, openCallLine, type TailViewOptions } from '../../inspect/view/tail.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
-import type { Store } from '../../store/file/open.ts';
+import { openForReading, type Store } from '../../store/file/open.ts';
+import { isEngineUrl } from '../../store/file/path.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { type Arrival, createFollower, type OpenCall } from '../../store/read/follow.ts';
 import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
-import { type Command, type Io, onStopSignals, say } from '../io.ts';
+import { type Command, type Io, onStopSignals, say, storeOf } from '../io.ts';
 import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
 import { notices } from '../output.ts';
-import { writableStoreOf } from '../store.ts';
 
 type Options = {
   session: string | undefined;
@@ -26,6 +27,9 @@ type Options = {
 
 /** Short enough to feel live. Polling a store that nobody wrote to costs a microsecond. */
 const POLL_MS = 50;
+
+/** An engine is asked less often: hosts ship for many. */
+const ENGINE_POLL_MS = 1000;
 
 /** How often the ages of open calls are updated. */
 const FOOT_MS = 500;
@@ -89,10 +93,12 @@ async function follow(
   io: Io,
   signal: AbortSignal,
 ): Promise<void> {
-  const file = writableStoreOf(io, options.db, 'Name a file with --db.');
+  const engine = await followed(io, options);
+  const file = engine?.file ?? storeOf(io, options.db);
   const isNew = !existsSync(file);
-  const store = await openWhenThere(io, file, signal);
+  const store = engine === null ? await openWhenThere(io, file, signal) : openForReading(file);
   if (store === null) return;
+  const pollMs = engine === null ? POLL_MS : ENGINE_POLL_MS;
   const only = await selectionOf(store, filter);
   const follower = createFollower(store, { session: options.session, only, backlog: options.lines, isNew });
   const screen = createScreen(io, store, options);
@@ -100,10 +106,21 @@ async function follow(
     screen.show(follower.poll());
     screen.foot(() => follower.openCalls());
     await readerReady(io, signal);
-    await sleep(POLL_MS, undefined, { signal }).catch(() => {});
+    await sleep(pollMs, undefined, { signal }).catch(() => {});
+    if (engine !== null && !signal.aborted) await engine.refresh();
   }
   screen.end();
   store.close();
+  await engine?.close();
+}
+
+/** Null: the store is a file. */
+async function followed(io: Io, { db, session }: Options): Promise<EngineFollower | null> {
+  const url = storeOf(io, db);
+  if (!isEngineUrl(url)) return null;
+  const { followEngine } = await import('../../engine/read/open-engine.ts');
+  const { onPulled = () => {}, onNote = () => {}, ...others } = notices(io);
+  return followEngine(url, session, { env: io.env, notices: { ...others, onPulled, onNote } });
 }
 
 /** Null where it was stopped before there was one. */

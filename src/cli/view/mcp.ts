@@ -1,4 +1,5 @@
 import { TapedeckError } from '../../errors.ts';
+import type { Filter } from '../../inspect/filter/filter.ts';
 import type { FenceOptions } from '../../mcp/read/scope.ts';
 import type { Listen } from '../../net/listen.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
@@ -8,7 +9,7 @@ import { type Command, type Io, onStopSignals, say } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
 import { DB_OPTION, FILTER_OPTION, readFilter } from '../options.ts';
 import { notices, QUICK_FRAMES, writeOutput } from '../output.ts';
-import { writableStoreOf } from '../store.ts';
+import { fileToLookAt } from '../store.ts';
 
 type Options = {
   db: string | undefined;
@@ -69,9 +70,14 @@ export const mcpCommand: Command<Options> = {
       .example('$0 mcp --session staging', 'One session and nothing else')
       .example('$0 mcp --listen 127.0.0.1:8810', 'By HTTP, with a token that it prints'),
   async run(options, io) {
-    const file = writableStoreOf(io, options.db, 'Name a file with --db.');
     const fence = await fenceOf(options);
     const listening = options.listen === undefined ? null : listeningOf(options, options.listen, io);
+    const { file, close: remove } = await fileToLookAt(
+      io,
+      options.db,
+      options.session,
+      await reachOf(options),
+    );
     await bringUpToDate(io, file);
     let ignoreSignals = () => {};
     const stopped = new Promise<void>((resolve) => {
@@ -100,6 +106,7 @@ export const mcpCommand: Command<Options> = {
     } finally {
       ignoreSignals();
       await reader.close();
+      remove();
     }
   },
 };
@@ -116,6 +123,16 @@ async function fenceOf({
   await readFilter(filter);
   if (since !== undefined) await readFilter(`since="${since}"`);
   return { ...fence, reveal, keepsIndex: !noIndex };
+}
+
+/** What may be seen, as one filter; undefined: everything. */
+async function reachOf({ filter, since }: Options): Promise<Filter | undefined> {
+  const parts = [
+    await readFilter(filter),
+    since === undefined ? undefined : await readFilter(`since="${since}"`),
+  ];
+  const given = parts.filter((part) => part !== undefined);
+  return given.length === 0 ? undefined : { type: 'and', parts: given };
 }
 
 function listeningOf(options: Options, listen: string, { env }: Io) {

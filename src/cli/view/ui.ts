@@ -4,13 +4,13 @@ import type { Listen } from '../../net/listen.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
 import { findSession } from '../../store/read/sessions.ts';
 import { checkedOrigin } from '../../web/access.ts';
-import { startViewer, type Viewer } from '../../web/server.ts';
+import { startViewer, type Viewer, type ViewerOptions } from '../../web/server.ts';
 import { checkedToken, newSecret } from '../../web/token.ts';
 import { type Command, type Io, isForPeople, onStopSignals, say } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
 import { DB_OPTION, FILTER_OPTION, readFilter } from '../options.ts';
 import { notices, QUICK_FRAMES, writeOutput } from '../output.ts';
-import { writableStoreOf } from '../store.ts';
+import { fileToLookAt } from '../store.ts';
 import { openBrowser } from './browser.ts';
 
 type Options = {
@@ -86,28 +86,40 @@ export const uiCommand: Command<Options> = {
       )
       .example("$0 ui --filter 'status~error' --listen 8809", 'Sessions in which something failed'),
   async run(options, io) {
-    const file = writableStoreOf(io, options.db, 'Name a file with --db.');
-    await readFilter(options.filter);
+    const filter = await readFilter(options.filter);
     const token = tokenOf(options, io);
     const allowOrigins = options['allow-origin'].map(checkedOrigin);
     const listen = listensOf(options.listen);
-    const path = pathTo(await prepareStore(io, file, options.session), options.filter);
-    const viewer = await startViewer({
-      ...{ file, pages: PAGES, listen, token, allowOrigins },
-      allowHosts: options['allow-host'],
-      keepsIndex: !options['no-index'],
-    }).catch((error) => {
-      throw cannotListen(listen[0], error);
-    });
-    // Before anybody knows that it runs: a signal may come at once.
-    const signal = stopped(io);
-    warnBeyondLoopback(io, listen[0], 'ask it for the page, and for all else with the token');
-    await writeOutput(io, [`The viewer is at ${viewer.link(path)} (Ctrl+C ends it)\n`]);
-    if (!options['no-open'] && isForPeople(io)) await Promise.race([open(io, viewer, path), signal]);
-    await signal;
-    await viewer.stop();
+    const references = options.session === undefined ? [] : [options.session];
+    const { file, close } = await fileToLookAt(io, options.db, references, filter);
+    try {
+      await view(io, file, options, { token, allowOrigins, listen });
+    } finally {
+      close();
+    }
   },
 };
+
+type Viewing = Pick<ViewerOptions, 'token' | 'allowOrigins' | 'listen'>;
+
+async function view(io: Io, file: string, options: Options, how: Viewing): Promise<void> {
+  const path = pathTo(await prepareStore(io, file, options.session), options.filter);
+  const [listen] = how.listen;
+  const viewer = await startViewer({
+    ...{ ...how, file, pages: PAGES },
+    allowHosts: options['allow-host'],
+    keepsIndex: !options['no-index'],
+  }).catch((error) => {
+    throw cannotListen(listen, error);
+  });
+  // Before anybody knows that it runs: a signal may come at once.
+  const signal = stopped(io);
+  warnBeyondLoopback(io, listen, 'ask it for the page, and for all else with the token');
+  await writeOutput(io, [`The viewer is at ${viewer.link(path)} (Ctrl+C ends it)\n`]);
+  if (!options['no-open'] && isForPeople(io)) await Promise.race([open(io, viewer, path), signal]);
+  await signal;
+  await viewer.stop();
+}
 
 function tokenOf({ token }: Options, { env }: Io): string {
   if (token !== undefined) return checkedToken(token, '`--token`');

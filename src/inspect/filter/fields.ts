@@ -54,7 +54,7 @@ const STATUS_SQL = `coalesce(iif(c.outcome = 'fault', 'fault', a.outcome), c.out
     AND x.relation = 'cancel') THEN 'cancelled' ELSE 'unanswered' END END)`;
 
 /** Frames are stored in the order of their times, or so: a body has that of its last byte, a clock may be set. */
-const DISORDER_US = 3_600_000_000;
+export const DISORDER_US = 3_600_000_000;
 
 /** Of two names that are equally near to a misspelt one, the first is proposed. */
 export const FIELDS = {

@@ -1,0 +1,136 @@
+/**
+ * Sessions that were fetched before, in a store of their own in the user's cache folder: they need not be fetched again while they
+ * are the same on the engine. The oldest go when there are too many. Whatever is wrong with it, reading goes on without.
+ */
+
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { openStore, type Store } from '../../store/file/open.ts';
+import { FRAME_TABLES } from './fetched.ts';
+import type { Found } from './find.ts';
+
+export type Cache = {
+  /** Puts the frames of a session into the store that was fetched, and all that belongs to them. False: they are not here. */
+  take(session: Found, number: number): boolean;
+  /** Keeps those of a session that is whole. */
+  keep(session: Found, number: number): void;
+};
+
+const KEPT = `CREATE TABLE IF NOT EXISTS kept (
+  session INTEGER PRIMARY KEY REFERENCES session (number) ON DELETE CASCADE,
+  key TEXT NOT NULL UNIQUE,
+  version TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  used_at INTEGER NOT NULL
+)`;
+
+/** Beside the payload of a frame, on disk. */
+const FRAME_BYTES = 300;
+
+/**
+ * Opens the cache of an engine, beside the store that was fetched. `most`: bytes that it may take. Null where it cannot be opened: then
+ * nothing is kept.
+ */
+export function openCache(folder: string, engine: string, fetched: Store, most: number): Cache | null {
+  const file = join(folder, `${engine}.db`);
+  if (most === 0 || !prepare(file)) return null;
+  try {
+    fetched.prepare('ATTACH ? AS cache').run(file);
+    // What a session had before it was redacted is not to stay.
+    fetched.pragma('cache.secure_delete = ON');
+  } catch {
+    return null;
+  }
+  return createCache(fetched, most);
+}
+
+/** Makes it, or brings it up to date. One that another version has made is made anew. */
+function prepare(file: string): boolean {
+  for (const isLast of [false, true]) {
+    try {
+      const store = openStore(file);
+      store.exec(KEPT);
+      store.close();
+      return true;
+    } catch {
+      if (isLast) break;
+      for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true });
+    }
+  }
+  return false;
+}
+
+const TABLES = [...FRAME_TABLES.map(({ name }) => name), 'frame_redaction'];
+
+function createCache(store: Store, most: number): Cache {
+  const copies = TABLES.map((table) => {
+    const columns = (store.pragma(`main.table_info(${table})`) as { name: string }[])
+      .map(({ name }) => name)
+      .filter((name) => name !== 'rowid' && name !== 'session')
+      .join(', ');
+    const order = columns.includes('seq') ? 'ORDER BY seq' : '';
+    const copy = (from: string, to: string) =>
+      store.prepare(
+        `INSERT OR IGNORE INTO ${to}.${table} (session, ${columns})
+           SELECT @to, ${columns} FROM ${from}.${table} WHERE session = @from ${order}`,
+      );
+    return { out: copy('cache', 'main'), into: copy('main', 'cache') };
+  });
+  const find = store
+    .prepare<[string, string], number>('SELECT session FROM cache.kept WHERE key = ? AND version = ?')
+    .pluck();
+  const use = store.prepare('UPDATE cache.kept SET used_at = ? WHERE session = ?');
+  const oldest = store.prepare<[], { session: number; bytes: number }>(
+    'SELECT session, bytes FROM cache.kept ORDER BY used_at',
+  );
+  const remove = store.prepare('DELETE FROM cache.session WHERE number = ?');
+  const addSession = store.prepare(
+    `INSERT INTO cache.session (id, basis, transport, target, started_at, host, pid, tapedeck)
+       VALUES (?, '', '', '', 0, '', 0, '') RETURNING number`,
+  );
+  const addKept = store.prepare(
+    'INSERT INTO cache.kept (session, key, version, bytes, used_at) VALUES (?, ?, ?, ?, ?)',
+  );
+
+  const take = store.transaction((session: Found, number: number): boolean => {
+    const kept = find.get(session.key, session.version);
+    if (kept === undefined) return false;
+    for (const { out } of copies) out.run({ from: kept, to: number });
+    use.run(Date.now(), kept);
+    return true;
+  });
+
+  const keep = store.transaction((session: Found, number: number): void => {
+    const bytes = session.bytes + session.frames * FRAME_BYTES;
+    if (bytes > most) return;
+    store.prepare('DELETE FROM cache.session WHERE id = ?').run(session.key);
+    makeRoom(bytes);
+    const kept = addSession.pluck().get(session.key);
+    for (const { into } of copies) into.run({ from: number, to: kept });
+    addKept.run(kept, session.key, session.version, bytes, Date.now());
+  });
+
+  function makeRoom(bytes: number): void {
+    const all = oldest.all();
+    let left = all.reduce((sum, one) => sum + one.bytes, 0) + bytes;
+    for (const one of all) {
+      if (left <= most) return;
+      remove.run(one.session);
+      left -= one.bytes;
+    }
+  }
+
+  /** Another reader may have it, or the disk be full. */
+  function attempt<T>(work: () => T, otherwise: T): T {
+    try {
+      return work();
+    } catch {
+      return otherwise;
+    }
+  }
+
+  return {
+    take: (session, number) => attempt(() => take.immediate(session, number), false),
+    keep: (session, number) => attempt(() => keep.immediate(session, number), undefined),
+  };
+}

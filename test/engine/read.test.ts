@@ -1,0 +1,324 @@
+/** What is read from an engine is what is read from the store that was shipped to it. */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { createServer, type Socket, connect as tcpConnect } from 'node:net';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore, type Store } from '../../src/store/file/open.ts';
+import { processStarted } from '../../src/store/file/process.ts';
+import { type Database, newDatabase, withEngine } from '../support/engine.ts';
+import { IS_FULL, inFull, scale } from '../support/scale.ts';
+import { storeSession } from '../support/stored.ts';
+import { ROOT, tapedeck, tapedeckInProcess, tempFolder, tempStore } from '../support/tapedeck.ts';
+
+/** What an engine with a host's store has to do with it: who writes there, who reads. */
+type Fleet = { database: Database; host: string; reader: string; env: Record<string, string> };
+
+async function fleet(): Promise<Fleet> {
+  const database = await newDatabase();
+  const { code, stderr } = await tapedeckInProcess(['engine', 'init', '--to', database.url]);
+  if (code !== 0) throw new Error(stderr);
+  const [host, reader] = [await database.login('tapedeck_ship'), await database.login('tapedeck_read')];
+  return { database, host, reader, env: { XDG_CACHE_HOME: tempFolder() } };
+}
+
+async function ship({ host }: Fleet, file: string): Promise<void> {
+  const options = ['--imported', '--ship-unredacted', '--to', host, '--db', file];
+  const { code, stderr } = await tapedeckInProcess(['ship', '--once', ...options]);
+  if (code !== 0) throw new Error(stderr);
+}
+
+function newStore(fill: (store: Store) => void): string {
+  const file = tempStore();
+  const store = openStore(file);
+  fill(store);
+  store.close();
+  return file;
+}
+
+/** Runs a command on the local store and on the engine. What it prints on the engine is what it prints here. */
+async function expectSame({ reader, env }: Fleet, file: string, words: readonly string[]): Promise<string> {
+  const [local, central] = await Promise.all(
+    [file, reader].map((db) => tapedeckInProcess([...words, '--db', db], { env })),
+  );
+  expect({ words, ...outcome(central) }).toEqual({ words, ...outcome(local) });
+  return String(central?.stdout);
+}
+
+function outcome(run: { code: number | null; stdout: Buffer; stderr: string } | undefined) {
+  return { code: run?.code, stdout: String(run?.stdout), stderr: run?.stderr };
+}
+
+const FORMATS = ['ndjson', 'har', 'mermaid', 'markdown', 'curl', 'otlp'];
+
+const COMMANDS: readonly (readonly string[])[] = [
+  ['list'],
+  ['list', '--json'],
+  ['list', '--by', 'server'],
+  ['list', '--by', 'client', '--json'],
+  ['list', '--by', 'run'],
+  ['list', '--limit', '2'],
+  ['list', '--filter', 'status~error', '--limit', '1'],
+  ['list', '--filter', 'tool=echo or resource~static'],
+  ['list', '--filter', 'not session=latest and http>=200'],
+  ['show'],
+  ['show', 'everything-stdio', '--full'],
+  ['show', 'everything-http', '--json'],
+  ['show', 'modern-http', '--http', '--full'],
+  ['show', 'modern', '--filter', 'status!=ok'],
+  ['show', 'nowhere'],
+  ['stats'],
+  ['stats', '--all', '--json'],
+  ['stats', '--all', '--by', 'session', '--filter', 'dur>5ms'],
+  ['search', 'echo'],
+  ['search', 'TOOL', '--limit', '3'],
+  ['search', '--filter', 'text~/e[a-z]{6}/ kind=result', '--json'],
+  ['search', 'Kelvin'],
+  ['check'],
+  ['check', 'everything-http', 'everything-stdio', '--severity', 'note', '--json'],
+  ['diff', 'everything-stdio', 'everything-http'],
+  ['diff', 'modern-http', 'everything-http', '--json'],
+  ...FORMATS.map((format) => ['export', 'everything-http', '--format', format]),
+  ['export', 'modern-http', '--filter', 'tool=test_error_handling'],
+  ['scan', 'everything-http'],
+];
+
+/** In the short run every third of them. */
+const TRIED = COMMANDS.filter((_, i) => IS_FULL || i % 3 === 0);
+
+withEngine('reading from an engine', () => {
+  test('every command prints of an engine what it prints of the store', async () => {
+    const own = await fleet();
+    const file = tempStore();
+    for (const name of ['everything-stdio', 'everything-http', 'modern-http'])
+      await tapedeckInProcess(['import', join(ROOT, `recordings/${name}.ndjson`), '--db', file]);
+    await ship(own, file);
+    for (const words of TRIED) await expectSame(own, file, words);
+    // A second time from the cache.
+    const shown = await expectSame(own, file, ['show', 'everything-http', '--json']);
+    expect(shown.split('\n').length).toBeGreaterThan(20);
+  });
+
+  inFull('a session is fetched once, and again when it has changed on the engine', async () => {
+    const own = await fleet();
+    const file = newStore((store) => void storeSession(store, { start: { name: 'one' } }));
+    await ship(own, file);
+    await expectSame(own, file, ['show', 'one']);
+    const folder = join(String(own.env['XDG_CACHE_HOME']), 'tapedeck/engine');
+    const [kept = ''] = readdirSync(folder);
+    expect(readdirSync(folder)).toEqual([kept]);
+    expect(statSync(join(folder, kept)).mode & 0o777).toBe(0o600);
+    const secret = 'sk-proj-OldOldOldOldOldOldOldOldOldOld';
+    const store = openStore(file);
+    storeSession(store, {
+      start: { name: 'two', at: 2e15 },
+      lines: [
+        `{"jsonrpc":"2.0","id":1,"method":"x","params":["${secret}"]}`,
+        '{"jsonrpc":"2.0","id":1,"result":{}}',
+      ],
+    });
+    store.close();
+    await ship(own, file);
+    expect(await expectSame(own, file, ['show', 'two', '--full'])).toContain(secret);
+    expect(readFileSync(join(folder, kept)).includes(secret)).toBe(true);
+    expect((await tapedeckInProcess(['redact', 'two', '--db', file])).code).toBe(0);
+    await ship(own, file);
+    expect(await expectSame(own, file, ['show', 'two', '--full'])).not.toContain(secret);
+  });
+
+  inFull('what text cannot hold, large frames and what they were before come as they are', async () => {
+    const own = await fleet();
+    const large = Buffer.alloc(2_500_000 + scale(61_500_000, 0), 'x');
+    const file = newStore((store) => {
+      storeSession(store, {
+        start: { name: 'odd\0name', labels: [['k\0', 'v\0']], target: 'a\0b' },
+        lines: [
+          '{"jsonrpc":"2.0","id":"a\\u0000b","method":"tools/call","params":{"name":"\\ud800 \\u0000"}}',
+          '{"jsonrpc":"2.0","id":"a\\u0000b","error":{"code":-1,"message":"\\u0000"}}',
+          Buffer.from([0x7b, 0xff, 0x00, 0x7d]),
+          Buffer.concat([Buffer.from('{"jsonrpc":"2.0","method":"m","params":"'), large, Buffer.from('"}')]),
+        ],
+      });
+      store
+        .prepare(
+          'INSERT INTO frame_edit (session, seq, original) VALUES (1, 1, ?), (1, 2, zeroblob(2500000))',
+        )
+        .run(Buffer.from('was'));
+    });
+    await ship(own, file);
+    for (const words of [
+      ['list', '--json'],
+      ['list', '--filter', 'tool~\ud800 or label~k'],
+      ['list', '--filter', 'not label=x'],
+      ['show', '--filter', 'size<1kb', '--full'],
+      ['check', '--json'],
+      ['search', 'XXXX', '--limit', '1'],
+    ])
+      await expectSame(own, file, words);
+    const [here, there] = await Promise.all(
+      [file, own.reader].map((db) => tapedeckInProcess(['export', '--db', db], { env: own.env })),
+    );
+    expect(there?.stdout.equals(here?.stdout ?? Buffer.alloc(0))).toBe(true);
+  });
+
+  test('a session that has not arrived whole is shown as it is, and how far it is', async () => {
+    const own = await fleet();
+    const file = newStore((store) => {
+      const own = { host: hostname(), pid: process.pid, processStarted: processStarted(process.pid) };
+      const start = { ...own, name: 'live' };
+      storeSession(store, { start, isOpen: true });
+    });
+    await tapedeckInProcess(['ship', '--once', '--to', own.host, '--db', file]);
+    const shown = await tapedeckInProcess(['show', 'live', '--db', own.reader], { env: own.env });
+    expect(shown.stderr).toMatch(
+      /session \w+ has not arrived whole yet: 2 frames are here, the last of 2001-09-09T/,
+    );
+    expect(shown.code).toBe(0);
+    const listed = await tapedeckInProcess(['list', '--db', own.reader], { env: own.env });
+    expect(String(listed.stdout)).toContain('open');
+  });
+
+  inFull('where two hosts have a session of one id, the host tells them apart', async () => {
+    const own = await fleet();
+    for (const [i, host] of ['alpha', 'beta'].entries()) {
+      const file = newStore((store) => {
+        storeSession(store, { start: { host, at: 1e15 + i } });
+        store.exec("UPDATE session SET id = 'aaaabbbbcccc'");
+      });
+      await ship(own, file);
+    }
+    const run = (...words: string[]) => tapedeckInProcess([...words, '--db', own.reader], { env: own.env });
+    expect((await run('show', 'aaaabbbbcccc')).stderr).toMatch(
+      /Give the host too: beta\/aaaabbbbcccc, alpha\/aaaabbbbcccc/,
+    );
+    expect(String((await run('show', 'alpha/aaaabbbbcccc', '--json')).stdout)).toContain(
+      'alpha/aaaabbbbcccc',
+    );
+    const listed = await run('list', '--json');
+    expect(String(listed.stdout)).toMatch(/"aaaabbbbcccc".*\n.*"alpha\/aaaabbbbcccc"/);
+    expect(listed.stderr).toContain(
+      'two sessions have the id aaaabbbbcccc: the one of alpha is shown as alpha/aaaabbbbcccc',
+    );
+  });
+
+  test('pull makes a store of its own, in which nothing else is', async () => {
+    const own = await fleet();
+    const file = newStore((store) => {
+      for (let i = 0; i < 4; i += 1) storeSession(store, { start: { name: `n${i}`, at: 1e15 + i * 1e9 } });
+    });
+    await ship(own, file);
+    const out = join(tempFolder(), 'out.db');
+    const pulled = await tapedeckInProcess(['pull', 'n1', '--from', own.reader, '--out', out], {
+      env: own.env,
+    });
+    expect(pulled.stderr).toMatch(/1 session with 2 frames in /);
+    expect(statSync(out).mode & 0o777).toBe(0o600);
+    const [here, there] = await Promise.all(
+      [file, out].map((db) => tapedeckInProcess(['show', 'n1', '--json', '--db', db])),
+    );
+    expect(String(there?.stdout)).toBe(String(here?.stdout));
+    const store = openStore(out);
+    for (const table of ['session', 'message', 'frame'])
+      expect(store.prepare(`SELECT count(*) FROM ${table}`).pluck().get()).toBe(table === 'session' ? 1 : 2);
+    store.close();
+    const again = await tapedeckInProcess(
+      ['pull', '--filter', 'name~n', '--from', own.reader, '--out', out],
+      { env: own.env },
+    );
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('a file that is not there yet') });
+    // It was not recorded here.
+    const shipped = await tapedeckInProcess(['ship', '--once', '--to', own.host, '--db', out]);
+    expect(shipped.stderr).toContain('shipped 0 frames');
+  });
+
+  inFull('tail shows what comes in, of sessions that were there and of new ones', async () => {
+    const own = await fleet();
+    const file = newStore((store) => void storeSession(store, { start: { name: 'old' } }));
+    await ship(own, file);
+    const tail = tapedeck(['tail', '--json', '--lines', '1', '--db', own.reader], { env: own.env });
+    await expect.poll(() => lines(tail.stdout()).length).toBe(1);
+    const store = openStore(file);
+    storeSession(store, { start: { name: 'new', at: 1e15 + 5 } });
+    store.close();
+    await ship(own, file);
+    await expect.poll(() => lines(tail.stdout()).length).toBe(3);
+    tail.child.kill('SIGINT');
+    expect((await tail.ended).code).toBe(0);
+    const folder = join(String(own.env['XDG_CACHE_HOME']), 'tapedeck/engine');
+    expect(readdirSync(folder).filter((name) => name.startsWith('reading-'))).toEqual([]);
+  });
+
+  inFull('an engine that is cut off in the middle leaves nothing half fetched', async () => {
+    const own = await fleet();
+    const lines = Array.from(
+      { length: 60 },
+      (_, i) => `{"jsonrpc":"2.0","method":"m","params":"${'y'.repeat(60_000)}${i}"}`,
+    );
+    const file = newStore((store) => void storeSession(store, { start: { name: 'cut' }, lines }));
+    await ship(own, file);
+    const port = await relayThatCuts(Number(new URL(own.reader).port), 400_000);
+    const url = own.reader.replace(/:\d+\//, `:${port}/`);
+    const cut = await tapedeckInProcess(['show', 'cut', '--db', url], { env: own.env });
+    expect(cut).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be reached') });
+    expect(String(cut.stdout)).toBe('');
+    const folder = join(String(own.env['XDG_CACHE_HOME']), 'tapedeck/engine');
+    expect(readdirSync(folder).filter((name) => name.startsWith('reading-'))).toEqual([]);
+    await expectSame(own, file, ['show', 'cut']);
+  });
+
+  test('who may not read, an engine of another version, and none at all are told apart', async () => {
+    const own = await fleet();
+    await ship(
+      own,
+      newStore((store) => void storeSession(store)),
+    );
+    const read = (db: string) => tapedeckInProcess(['show', 'latest', '--db', db], { env: own.env });
+    expect((await read(own.host)).stderr).toMatch(/lets us do nothing: permission denied/);
+    expect((await read('postgres://nobody@127.0.0.1:1/deck')).stderr).toMatch(
+      /127\.0\.0\.1:1\/deck cannot be reached/,
+    );
+    await own.database.query("UPDATE tapedeck.meta SET value = '99' WHERE name = 'version'");
+    expect((await read(own.reader)).stderr).toMatch(/The engine is newer than this tapedeck/);
+  });
+});
+
+test.each([
+  [['redact', 'latest'], /Redact the session on the host/],
+  [['reindex'], /on the host that has recorded/],
+  [['prune', '--older-than', '1d'], /What an engine keeps/],
+  [['import', 'x.ndjson'], /Import into a local store/],
+  [['record', '--', 'true'], /Record into a file, and ship that/],
+  [['wrap', 'x.json'], /Record into a file, and ship that/],
+] as const)('%j writes to no engine', async (words, advice) => {
+  const [command = '', ...rest] = words;
+  const { code, stderr } = await tapedeckInProcess([command, '--db', 'postgres://127.0.0.1:1/deck', ...rest]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/got the URL of an engine/);
+  expect(stderr).toMatch(advice);
+});
+
+function lines(bytes: Buffer): string[] {
+  return String(bytes)
+    .split('\n')
+    .filter((line) => line !== '');
+}
+
+/** Lets so many bytes of the server through, and then nothing more of anybody. */
+async function relayThatCuts(port: number, bytes: number): Promise<number> {
+  const server = createServer((socket: Socket) => {
+    const upstream = tcpConnect(port, '127.0.0.1');
+    let left = bytes;
+    upstream.on('data', (chunk) => {
+      left -= chunk.length;
+      if (left > 0) socket.write(chunk);
+      else for (const one of [socket, upstream]) one.destroy();
+    });
+    socket.on('data', (chunk) => upstream.write(chunk));
+    for (const one of [socket, upstream]) one.on('error', () => {});
+    socket.on('close', () => upstream.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
