@@ -22,6 +22,8 @@ const MAY_IMPORT: Record<string, string> = {
   capture: 'protocol',
   'capture/stdio': 'capture protocol protocol/wire protocol/json protocol/message',
   'capture/http': 'capture net protocol protocol/wire protocol/json protocol/message protocol/http',
+  'capture/forward':
+    'capture capture/http net protocol protocol/wire protocol/json protocol/message protocol/http',
   talk: 'capture capture/stdio net protocol protocol/wire protocol/json protocol/message protocol/http',
 
   'store/file': 'protocol protocol/wire protocol/json protocol/message protocol/http protocol/redact',
@@ -113,6 +115,7 @@ const MAY_IMPORT: Record<string, string> = {
   cli: 'BELOW',
   'cli/config': 'BELOW cli',
   'cli/record': 'BELOW cli cli/config',
+  'cli/run': 'BELOW cli cli/config cli/record',
   'cli/play': 'BELOW cli cli/config cli/record',
   'cli/read': 'BELOW cli cli/config cli/play',
   'cli/ci': 'BELOW cli cli/config cli/play cli/read',
@@ -122,7 +125,7 @@ const MAY_IMPORT: Record<string, string> = {
   'cli/view': 'BELOW cli cli/config',
   'cli/first': 'BELOW cli cli/config cli/record cli/wrap',
   'cli/commands.ts':
-    'BELOW cli cli/config cli/record cli/play cli/read cli/ci cli/keep cli/fleet cli/wrap cli/view cli/first',
+    'BELOW cli cli/config cli/record cli/run cli/play cli/read cli/ci cli/keep cli/fleet cli/wrap cli/view cli/first',
   'cli/main.ts': 'BELOW cli cli/config cli/record cli/commands.ts',
 
   'errors.ts': '',

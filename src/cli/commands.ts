@@ -23,6 +23,8 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
   },
   Record: {
     record: async () => (await import('./record/command.ts')).recordCommand,
+    run: async () => (await import('./run/run.ts')).runClientCommand,
+    ca: async () => (await import('./run/ca.ts')).caCommand,
     wrap: async () => (await import('./wrap/wrap.ts')).wrapCommand,
     unwrap: async () => (await import('./wrap/wrap.ts')).unwrapCommand,
   },

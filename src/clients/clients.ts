@@ -188,3 +188,21 @@ function foldersOf({ platform, home, env }: Machine): Places {
     onWindows: (path) => (isWindows ? [path(local)] : []),
   };
 }
+
+/** Clients that are started by a command of one of these names, as their documents above say. */
+const PROGRAMS: Readonly<Record<string, string>> = {
+  claude: 'claude-code',
+  cursor: 'cursor',
+  'cursor-agent': 'cursor',
+  code: 'vscode',
+  windsurf: 'windsurf',
+  gemini: 'gemini',
+  codex: 'codex',
+};
+
+/** The client that this command starts; null where it is not known. `program` may be a path. */
+export function clientOfProgram(program: string): Client | null {
+  const name = win32.basename(program).replace(/\.(?:exe|cmd|bat)$/i, '');
+  const id = Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
+  return CLIENTS.find((client) => client.id === id) ?? null;
+}

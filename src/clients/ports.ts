@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { TapedeckError } from '../errors.ts';
 import { type Keeper, sha256, type WrappedUrl } from './keeper.ts';
 import type { Target } from './targets.ts';
+import { originalUrl, urlProblem } from './url.ts';
 import { openConfig, wrappedUrlOf } from './wrapped.ts';
 
 /** Below the ports that Linux, macOS and Windows assign themselves, so that no other program gets one by chance. */
@@ -39,6 +40,23 @@ async function isFree(port: number): Promise<boolean> {
 /** The URL servers that are wrapped: which ports must be served, and where they lead. */
 
 export type Listener = WrappedUrl & { name: string; file: string };
+
+/**
+ * The URLs of the servers that this config has for the folder; of one that is wrapped, the server's own. Without those that only the client can resolve.
+ * Throws `TapedeckError` with the reason where the config cannot be read.
+ */
+export function serverUrlsOf(target: Target, keeper: Keeper, folder: string): string[] {
+  const open = openConfig(target, keeper);
+  return open.config.entries.flatMap((entry) => {
+    const { server, path, isDisabled } = entry;
+    const isElsewhere = path[0] === 'projects' && path[1] !== folder;
+    if (server.kind !== 'url' || isDisabled || isElsewhere) return [];
+    const url = server.url.value.value;
+    const wrapped = wrappedUrlOf(entry, open);
+    const own = wrapped === undefined ? url : originalUrl(url, wrapped.url);
+    return urlProblem(own) === null ? [own] : [];
+  });
+}
 
 /** Throws `TapedeckError` with the reason where the config cannot be read. */
 export function listenersOf(target: Target, keeper: Keeper): Listener[] {

@@ -18,11 +18,11 @@ export type Key = {
 
 type Kind = 'path' | 'text' | 'size' | 'age' | 'count' | 'flag' | 'list';
 
-const RECORD = ['record'];
+const RECORD = ['record', 'run'];
 
 const CHECKING = ['check', 'ci'];
 
-const REDACTING = ['record', 'redact', 'scan'];
+const REDACTING = [...RECORD, 'redact', 'scan'];
 
 export const KEYS: Readonly<Record<string, Key>> = {
   db: { option: 'db', kind: 'path', commands: null, inProject: false },
@@ -49,7 +49,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
   'redact.paths': {
     option: 'redact',
     kind: 'list',
-    commands: ['record', 'redact', 'replay', 'import', 'export'],
+    commands: [...RECORD, 'redact', 'replay', 'import', 'export'],
     inProject: true,
   },
   'redact.off': { option: 'no-redact', kind: 'flag', commands: RECORD, inProject: false },

@@ -73,6 +73,8 @@ async function prepare(folder: string): Promise<void> {
   for (const name of ['server', 'bin/npx', 'bin/python', 'bin/uvx'])
     script(join(folder, name), `exec '${process.execPath}' '${fixture('echo.js')}'`);
   script(join(folder, 'bin/jq'), 'exec cat');
+  script(join(folder, 'bin/claude'), 'exec true');
+  writeFileSync(join(folder, 'client.js'), '');
   script(join(folder, 'bin/ssh'), 'shift; exec "$@"');
   writeFileSync(join(folder, 'other.json'), '{}');
   const config = JSON.stringify({

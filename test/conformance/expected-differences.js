@@ -77,3 +77,7 @@ export function findReason({ subject }, { scenario, check, through, isLogOnly })
   const isExpected = check in expected.verdicts && expected.verdicts[check] === through;
   return isExpected || isLogOnly ? expected.reason : undefined;
 }
+
+export function scenariosThatDiffer(subject) {
+  return expectedDifferences.filter((row) => row.subject === subject).map(({ scenario }) => scenario);
+}

@@ -105,6 +105,13 @@ const CONFIGURATION = `{
 `;
 
 export const ACTS: Readonly<Record<string, Act>> = {
+  'npx mcp-tapedeck run --forward https://api.example.com/mcp -- node -p process.env.HTTPS_PROXY': {
+    isLive: true,
+  },
+  'npx mcp-tapedeck record --forward https://api.example.com/mcp --listen 127.0.0.1:8808': {
+    stopAfter: /CURL_CA_BUNDLE=.*\n/,
+    isLive: true,
+  },
   'npx mcp-tapedeck record https://api.example.com/mcp --listen 127.0.0.1:8808': {
     stopAfter: /listening on .*\n/,
     isLive: true,

@@ -166,7 +166,7 @@ export class ProxyExchange implements UpstreamListener {
     const response = this.#response;
     // The client has gone, or the answer is whole; or httpxy itself breaks off the answer that has begun.
     if (response.closed || response.writableEnded) return;
-    const reason = reasonOf(error);
+    const reason = whyBroken(error);
     if (this.#answer === null && !this.#isReached && !response.destroyed) {
       this.#refuse(unreachable(this.#context.upstream.origin, reason));
       return;
@@ -312,7 +312,7 @@ function hasLength({ headers }: IncomingMessage): boolean {
 }
 
 /** One line. Where several addresses were tried, the reason of the first. */
-function reasonOf(error: Error): string {
+export function whyBroken(error: Error): string {
   const first = error instanceof AggregateError ? (error.errors[0] as Error) : error;
   return (first.message || (first as NodeJS.ErrnoException).code || first.name).replaceAll(/\s+/g, ' ');
 }
@@ -354,7 +354,7 @@ function findAnswerProblem(answer: IncomingMessage): string | null {
 }
 
 /** The request target as a server takes it; null if it is meant for another server. */
-function originForm({ url = '', headers, method }: IncomingMessage): string | null {
+export function originForm({ url = '', headers, method }: IncomingMessage): string | null {
   if (url.startsWith('/') || (url === '*' && method === 'OPTIONS')) return url;
   const [start, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
   if (start === undefined || authority?.toLowerCase() !== headers.host?.toLowerCase()) return null;

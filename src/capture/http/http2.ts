@@ -8,6 +8,7 @@
  */
 
 import { connect as connectTcp, type Socket } from 'node:net';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { withoutBrackets } from '../../protocol/http/origin.ts';
 import { HTTP2_PREFACE, HTTP2_REQUEST, type HttpEndEvent } from '../../protocol/wire/http-event.ts';
@@ -63,10 +64,10 @@ export function relayHttp2(options: Http2Options): () => void {
     isReached = true;
     server.write(beginning);
     show({ type: 'request-body', exchange, at: now(), bytes: beginning });
-    forward(client, server, (bytes, hold) =>
+    relayBytes(client, server, (bytes, hold) =>
       show({ type: 'request-body', exchange, at: now(), bytes }, hold),
     );
-    forward(server, client, (bytes, hold) =>
+    relayBytes(server, client, (bytes, hold) =>
       show({ type: 'response-body', exchange, at: now(), bytes }, hold),
     );
   }
@@ -139,7 +140,7 @@ export function relayHttp2(options: Http2Options): () => void {
 }
 
 /** The other end has closed. What it had said before its end still goes out; a connection that broke breaks here too. */
-function breakOff(socket: Socket, other: Socket): void {
+export function breakOff(socket: Socket, other: Duplex): void {
   if (other.readableEnded) socket.destroySoon();
   else socket.destroy();
 }
@@ -166,9 +167,9 @@ function takeOver(client: Socket): void {
 }
 
 /** Forwards what comes, then shows it; the slower end sets the pace, and who shows may hold it up. */
-function forward(
-  from: Socket,
-  to: Socket,
+export function relayBytes(
+  from: Readable,
+  to: Writable,
   onBytes: (bytes: Buffer, hold: (wait: Promise<void>) => void) => void,
 ): void {
   let held = 0;

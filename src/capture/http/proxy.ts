@@ -3,47 +3,24 @@
  * own: how long a stream stays quiet is between its two ends.
  */
 
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
+import type { IncomingMessage, Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createAccessCheck, type Listen, ownUrl, startListening } from '../../net/listen.ts';
 import { escapeText } from '../../protocol/text.ts';
-import type { HttpEvent } from '../../protocol/wire/http-event.ts';
-import { type ProxyContext, ProxyExchange } from './exchange.ts';
-import { type ClientError, readPreface, relayHttp2 } from './http2.ts';
-import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
+import { createQuietServer, createRelay, type RelayOptions, type ServerTls, serveRelay } from './relay.ts';
 
-export type HttpOptions = {
-  /** Only its origin counts for forwarding: clients choose the path. */
-  upstream: URL;
+export type HttpOptions = Pick<
+  RelayOptions,
+  'upstream' | 'isInsecure' | 'hasEdits' | 'onEvent' | 'onNotice' | 'onOpen' | 'onForwarded'
+> & {
   listen: Listen;
-  /** PEM texts, to listen with TLS. */
-  tls: { cert: string | Buffer; key: string | Buffer } | null;
-  /** Accepts any certificate of the upstream. */
-  isInsecure: boolean;
-  hasEdits: boolean;
+  /** To listen with TLS. */
+  tls: ServerTls | null;
   allowHosts: readonly string[];
   allowOrigins: readonly string[];
   /** How long `stop` lets open HTTP exchanges go on, in milliseconds. */
   graceMs: number;
-  /**
-   * Called with each piece after it was forwarded. What it throws is counted and goes no further. Where it returns a promise,
-   * no more of that body is read until it settles.
-   */
-  onEvent: (event: HttpEvent) => Promise<void> | undefined;
-  /** Called with what the proxy's user should know, in words that are safe to print. */
-  onNotice: (text: string) => void;
-  /** Called with each exchange before it is forwarded; its number is that of its events. */
-  onOpen?: ((exchange: number, request: IncomingMessage, response: ServerResponse) => void) | undefined;
-  /** Called once the head of a request was forwarded, or refused: so long that took, in milliseconds. */
-  onForwarded?: ((ms: number) => void) | undefined;
 };
 
 export type HttpCapture = {
@@ -62,37 +39,33 @@ export type HttpCapture = {
 
 /** Settles when it listens; rejects where it cannot (`EADDRINUSE` and the like). */
 export async function captureHttp(options: HttpOptions): Promise<HttpCapture> {
-  const { upstream, listen, graceMs } = options;
-  const relay = createRelay(options);
-  const server = createServer(options);
-  server.on('request', relay.open);
-  // Passed on like any other header: the upstream's `100 Continue` is the answer to it.
-  server.on('checkContinue', relay.open);
-  server.on('checkExpectation', relay.open);
-  server.on('connect', refuseTunnel);
-  server.on('clientError', (error: ClientError, socket) => {
-    const beginning = readPreface(error, socket as Socket);
-    if (beginning === null) refuseUnread(error, socket as Socket);
-    else relay.openHttp2(socket as Socket, beginning);
+  const { upstream, listen, tls, hasEdits, graceMs } = options;
+  const scheme = tls === null ? 'http' : 'https';
+  const relay = createRelay({
+    ...{ ...options, scheme },
+    checkAccess: accessCheckFor(options, listen.host),
+    hostHint: (sent) => hostHint(sent, hasEdits),
   });
+  const server = createQuietServer(tls);
+  serveRelay(server, relay);
+  server.on('connect', refuseTunnel);
   const connections = watchConnections(server);
   const address = await startListening(server, listen);
   // A socket that was handed over knows best by which address it is reached.
-  if (listen.fd !== undefined) relay.context.checkAccess = accessCheckFor(options, address.address);
+  if (listen.fd !== undefined) relay.checkAccess(accessCheckFor(options, address.address));
 
   const cut = () => {
-    relay.context.isCut = true;
-    relay.breakHttp2();
+    relay.cut();
     server.closeAllConnections();
   };
   return {
-    url: ownUrl(address, options.tls === null ? 'http' : 'https', pathOf(upstream)),
+    url: ownUrl(address, scheme, pathOf(upstream)),
     address,
     openHttpExchanges: relay.openHttpExchanges,
     failedEvents: relay.failedEvents,
     cut,
     async stop() {
-      relay.context.isStopping = true;
+      relay.closeAfterAnswers();
       const closed = connections.close();
       const timer = setTimeout(cut, graceMs);
       await Promise.race([closed, connections.settle(graceMs)]);
@@ -135,142 +108,6 @@ function watchConnections(server: Server) {
 
 const SETTLE_MS = { step: 10, least: 50, most: 1000 };
 
-function createServer({ tls }: HttpOptions): Server {
-  const options = {
-    maxHeaderSize: MAX_HEADER_BYTES,
-    keepAliveTimeout: 0,
-    requestTimeout: 0,
-    headersTimeout: 0,
-  };
-  const server = tls === null ? createHttpServer(options) : createHttpsServer({ ...options, ...tls });
-  server.maxHeadersCount = 0;
-  // A client that has said all may still want its answer. Missing in Node's types.
-  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-  return server;
-}
-
-/** Opens HTTP exchanges, and counts those that are open. */
-function createRelay(options: HttpOptions) {
-  const {
-    upstream: url,
-    listen,
-    tls,
-    isInsecure,
-    hasEdits,
-    onEvent,
-    onNotice,
-    onOpen,
-    onForwarded,
-  } = options;
-  const upstream = createUpstream(url, isInsecure);
-  // Numbers, not a Set: V8's garbage collector is slow with a Set of short-lived objects.
-  let count = 0;
-  let open = 0;
-  let failed = 0;
-  let hasHinted = false;
-  let hasTold = false;
-  let onLeft = () => {};
-
-  const context: ProxyContext = {
-    upstream,
-    scheme: tls === null ? 'http' : 'https',
-    checkAccess: accessCheckFor(options, listen.host),
-    hasEdits,
-    metadataPaths: new Set(),
-    doubtful: new WeakSet(),
-    isStopping: false,
-    isCut: false,
-    hintAtHost(sent) {
-      if (!hasHinted) onNotice(hostHint(sent, hasEdits));
-      hasHinted = true;
-    },
-    show(event, hold) {
-      if (shown.length === 0) setImmediate(flush);
-      shown.push({ event, hold });
-    },
-  };
-  /** In the order in which it passed. */
-  let shown: { event: HttpEvent; hold: ((wait: Promise<void>) => void) | undefined }[] = [];
-
-  function flush(): void {
-    const all = shown;
-    shown = [];
-    for (const { event, hold } of all) {
-      try {
-        const wait = onEvent(event);
-        if (wait !== undefined) hold?.(wait);
-      } catch {
-        failed += 1;
-      }
-    }
-  }
-
-  const onEnd = () => {
-    open -= 1;
-    onLeft();
-  };
-  function begin(request: IncomingMessage, response: ServerResponse): void {
-    if (context.doubtful.has(request.socket)) return;
-    count += 1;
-    open += 1;
-    new ProxyExchange(context, count, request, response, onEnd).start();
-  }
-  /** Another function, so that nothing is asked of each request where nobody wants to know. */
-  function beginTold(request: IncomingMessage, response: ServerResponse): void {
-    if (!context.doubtful.has(request.socket)) onOpen?.(count + 1, request, response);
-    begin(request, response);
-  }
-  const opener = onOpen === undefined ? begin : beginTold;
-  function beginTimed(request: IncomingMessage, response: ServerResponse): void {
-    const began = performance.now();
-    opener(request, response);
-    onForwarded?.(performance.now() - began);
-  }
-  /** How to break off each connection of HTTP/2. */
-  const breaks = new Set<() => void>();
-  return {
-    context,
-    open: onForwarded === undefined ? opener : beginTimed,
-    /** A connection that its client has begun so, as one HTTP exchange. */
-    openHttp2(client: Socket, beginning: Buffer): void {
-      count += 1;
-      open += 1;
-      const breakIt = relayHttp2({
-        ...{ exchange: count, client, beginning, upstream: url, isInsecure, show: context.show },
-        isCut: () => context.isCut,
-        onTrouble(reason) {
-          if (!hasTold) onNotice(escapeText(`a connection of HTTP/2 was closed: ${reason}`));
-          hasTold = true;
-        },
-        onEnd() {
-          breaks.delete(breakIt);
-          onEnd();
-        },
-      });
-      breaks.add(breakIt);
-    },
-    breakHttp2() {
-      for (const breakIt of breaks) breakIt();
-    },
-    /** Settles once no HTTP exchange is open. Until then calls `onEnded` after each that ends. */
-    idle(onEnded: () => void): Promise<void> {
-      return new Promise((resolve) => {
-        onLeft = () => {
-          onEnded();
-          if (open === 0) resolve();
-        };
-        onLeft();
-      });
-    },
-    close() {
-      upstream.close();
-      flush();
-    },
-    openHttpExchanges: () => open,
-    failedEvents: () => failed,
-  };
-}
-
 function accessCheckFor({ allowHosts, allowOrigins }: HttpOptions, listenHost: string) {
   return createAccessCheck({ listenHost, allowHosts, allowOrigins });
 }
@@ -285,21 +122,6 @@ function hostHint(sent: string, hasEdits: boolean): string {
 function pathOf({ pathname, search, hash }: URL): string {
   return `${pathname}${search}${hash}`;
 }
-
-/** What Node itself does with what it cannot read, where nobody listens for that. */
-function refuseUnread(error: ClientError, socket: Socket & { _httpMessage?: ServerResponse | null }): void {
-  if (socket.writable && socket._httpMessage?.headersSent !== true) {
-    const status = UNREAD[error.code ?? ''] ?? 400;
-    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`);
-  }
-  socket.destroy(error);
-}
-
-const UNREAD: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-};
 
 /** One fixed upstream: no tunnels to elsewhere. */
 function refuseTunnel(_request: IncomingMessage, socket: Duplex): void {

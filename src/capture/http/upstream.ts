@@ -5,7 +5,7 @@
  */
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import type { Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { createProxyServer, type ProxyServerOptions } from 'http-proxy';
 import { withoutBrackets } from '../../protocol/http/origin.ts';
 
@@ -48,9 +48,11 @@ export const MAX_HEADER_BYTES = 1024 * 1024;
 /** Common servers close an idle connection after 5 seconds; the end that closes first never loses a request to that. */
 const IDLE_CONNECTION_MS = 4000;
 
-export function createUpstream(url: URL, isInsecure: boolean): Upstream {
+/** `lookup`: how its address is found; undefined: as Node does. */
+export function createUpstream(url: URL, isInsecure: boolean, lookup?: LookupFunction): Upstream {
   const isTls = url.protocol === 'https:';
-  const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const how = { keepAlive: true, ...(lookup && { lookup }) };
+  const agent = isTls ? new HttpsAgent(how) : new HttpAgent(how);
   limitIdleTime(agent);
   const hostname = withoutBrackets(url.hostname);
   const target = { protocol: url.protocol, hostname, port: url.port };
@@ -62,7 +64,9 @@ export function createUpstream(url: URL, isInsecure: boolean): Upstream {
     secure: !isInsecure,
   };
   const kept = createForwarder({ ...common, agent });
-  const alone = createForwarder({ ...common, agent: false });
+  // Where addresses are looked at, by an agent too: it has what looks at them.
+  const single = lookup === undefined ? false : new HttpAgent({ lookup });
+  const alone = createForwarder({ ...common, agent: single });
 
   return {
     origin: url.origin,

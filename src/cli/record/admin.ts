@@ -16,7 +16,7 @@ export type Operations = {
   close(): void;
 };
 
-type AdminAccess = { allowHosts: readonly string[]; allowOrigins: readonly string[] };
+export type AdminAccess = { allowHosts: readonly string[]; allowOrigins: readonly string[] };
 
 /** `address`: the value of `--admin`; `recorders`: those of this process, to which more may come. Throws `TapedeckError` where it is wrong, or cannot be listened on. */
 export async function openOperations(

@@ -4,6 +4,7 @@ import { isatty } from 'node:tty';
 import type { Argv } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import type { Command, Io } from '../io.ts';
+import { FORWARD_OPTIONS, type RawForwardOptions } from './forward-options.ts';
 import {
   checkHttpOptions,
   checkProxyOptions,
@@ -15,7 +16,8 @@ import {
 import { checkRecordOptions, isAddress, type RawRecordOptions, RECORD_OPTIONS } from './options.ts';
 
 type Options = RawRecordOptions &
-  RawHttpOptions & { wrapped?: boolean | undefined; config?: string | undefined };
+  RawHttpOptions &
+  RawForwardOptions & { wrapped?: boolean | undefined; config?: string | undefined };
 
 const WRAPPED_OPTION = {
   type: 'boolean',
@@ -30,9 +32,12 @@ export const recordCommand: Command<Options> = {
   builder: (args: Argv) =>
     args
       .usage(
-        '$0 record [options] -- <command> [args…]\n$0 record [options] <url>\n$0 record [options] --wrapped [client|file]\n\nStarts a stdio server’s command and relays it, byte for byte; or stands in front of an\nHTTP server (Streamable HTTP or HTTP+SSE), until it is stopped; or in front of all HTTP\nservers that `tapedeck wrap` has wrapped.',
+        '$0 record [options] -- <command> [args…]\n$0 record [options] <url>\n$0 record [options] --forward <url>…\n$0 record [options] --wrapped [client|file]\n\nStarts a stdio server’s command and relays it, byte for byte; or stands in front of an\nHTTP server (Streamable HTTP or HTTP+SSE), until it is stopped; or as the proxy of clients\nthat keep the server’s own URL; or in front of all HTTP servers that `tapedeck wrap` has wrapped.',
       )
-      .options({ ...yargsOptions(), wrapped: WRAPPED_OPTION })
+      .options({
+        ...yargsOptions({ ...RECORD_OPTIONS, ...HTTP_OPTIONS, ...FORWARD_OPTIONS }),
+        wrapped: WRAPPED_OPTION,
+      })
       .example(
         '$0 record -- npx -y @modelcontextprotocol/server-everything',
         'In a client’s config, in place of the command',
@@ -50,9 +55,13 @@ export const recordCommand: Command<Options> = {
         '$0 record https://api.example.com/mcp --admin 127.0.0.1:9464 --log json',
         'Let its health, metrics and log be read by machines',
       )
+      .example(
+        '$0 record --forward https://api.example.com/mcp --listen 127.0.0.1:8808',
+        'The client keeps that URL, and goes through http://127.0.0.1:8808 as its proxy',
+      )
       .example('$0 record --wrapped', 'Serve all URL entries that `tapedeck wrap` has wrapped')
       .epilog(
-        'With a command: exits with the server’s exit code, or dies by its signal; 127 if the command cannot be found.\nWith a URL or --wrapped: SIGINT or SIGTERM stops it with exit code 0; a second one cuts open streams.',
+        'With a command: exits with the server’s exit code, or dies by its signal; 127 if the command cannot be found.\nWith a URL, --forward or --wrapped: SIGINT or SIGTERM stops it with exit code 0; a second one cuts open streams.',
       ) as Argv<Options>,
   async run(argv, io) {
     const { '--': afterDashes = [], command: words = [] } = argv as Options & Words;
@@ -60,6 +69,12 @@ export const recordCommand: Command<Options> = {
       await runWrapped(io, argv, words, afterDashes);
       return;
     }
+    if (argv.forward !== undefined) {
+      await runForward(io, argv, [...argv.forward, ...words], afterDashes);
+      return;
+    }
+    if (argv.tunnel !== undefined)
+      throw new TapedeckError('usage', '`--tunnel` goes with `--forward`. See: tapedeck record --help');
     const [url, ...more] = words;
     if (url !== undefined && isHttpUrl(url)) {
       if (more.length > 0 || afterDashes.length > 0) throw oneOfBoth(url);
@@ -77,8 +92,28 @@ export const recordCommand: Command<Options> = {
   },
 };
 
+/** They are about a URL of tapedeck's own, which there is none, and edits, which there are none. */
+const NOT_WITH_FORWARD = ['no-edit', 'tls-cert', 'tls-key', 'allow-host', 'allow-origin'] as const;
+
+async function runForward(io: Io, argv: Options, urls: string[], afterDashes: string[]): Promise<void> {
+  if (afterDashes.length > 0)
+    throw new TapedeckError(
+      'usage',
+      `\`record --forward\` starts no client. Try: tapedeck run --forward ${urls[0]} -- ${afterDashes.join(' ')}`,
+    );
+  const isFaulty = (argv.fault ?? []).length > 0;
+  const stray = isFaulty ? 'fault' : NOT_WITH_FORWARD.find((name) => argv[name] !== undefined);
+  if (stray !== undefined)
+    throw new TapedeckError(
+      'usage',
+      `\`--${stray}\` does not go with \`--forward\`. See: tapedeck record --help`,
+    );
+  const { recordForward } = await import('./forward.ts');
+  await recordForward(io, checkRecordOptions(argv), urls, argv);
+}
+
 /** Their addresses stand in the clients' configs, and their names too. */
-const NOT_WITH_WRAPPED = ['listen', 'tls-cert', 'tls-key', 'name'] as const;
+const NOT_WITH_WRAPPED = ['listen', 'tls-cert', 'tls-key', 'name', 'forward'] as const;
 
 async function runWrapped(io: Io, argv: Options, words: string[], afterDashes: string[]): Promise<void> {
   const stray = NOT_WITH_WRAPPED.find((name) => argv[name] !== undefined);
@@ -142,9 +177,12 @@ function lastOf(value: unknown): unknown {
   return Array.isArray(value) ? value.at(-1) : value;
 }
 
-function yargsOptions() {
+type OptionRow = { type: 'string' | 'boolean'; describe: string; multiple?: true };
+
+/** The rows of a table of options as yargs takes them. */
+export function yargsOptions(table: Readonly<Record<string, OptionRow>>) {
   return Object.fromEntries(
-    Object.entries({ ...RECORD_OPTIONS, ...HTTP_OPTIONS }).map(([name, option]) => [
+    Object.entries(table).map(([name, option]) => [
       name,
       {
         type: option.type,

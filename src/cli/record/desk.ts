@@ -2,13 +2,17 @@
 
 import type { WatchedRecorder } from '../../admin/metrics.ts';
 import type { Service } from '../../admin/service.ts';
+import { now } from '../../capture/clock.ts';
+import type { HttpCapture } from '../../capture/http/proxy.ts';
 import { escapeText } from '../../protocol/text.ts';
+import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
 import type { RecordingRules } from '../../store/record/thread.ts';
-import { type Io, onStopSignals } from '../io.ts';
-import type { Operations } from './admin.ts';
-import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
-import { createLog, type Log } from './log.ts';
-import type { RecordOptions } from './options.ts';
+import { VERSION } from '../../version.ts';
+import { type Io, onStopSignals, storeOf } from '../io.ts';
+import type { AdminAccess, Operations } from './admin.ts';
+import type { HttpRecordOptions } from './http-options.ts';
+import { createLog, type Log, watcherFor } from './log.ts';
+import { labelsIn, type RecordOptions, troubleText } from './options.ts';
 
 export type Desk = {
   io: Io;
@@ -19,18 +23,19 @@ export type Desk = {
   service: Service | null;
 };
 
-/** Throws `TapedeckError` where there is to be an admin port, and cannot be. */
+/** Throws `TapedeckError` where there is to be an admin port, and cannot be. `write` gets the lines that are said. */
 export async function openDesk(
   io: Io,
   { admin, log: logging }: RecordOptions,
-  http: ProxyOptions,
+  access: AdminAccess,
+  write: (line: string) => void = (line) => io.stderr.write(line),
 ): Promise<Desk> {
-  const log = createLog(logging, io.env, (line) => void io.stderr.write(line));
+  const log = createLog(logging, io.env, write);
   const recorders: WatchedRecorder[] = [];
   const service = await serviceOf(io, log, recorders);
   if (admin === null) return { io, log, recorders, operations: null, service };
   const { openOperations } = await import('./admin.ts');
-  return { io, log, recorders, operations: await openOperations(admin, http, recorders, log), service };
+  return { io, log, recorders, operations: await openOperations(admin, access, recorders, log), service };
 }
 
 async function serviceOf(io: Io, log: Log, recorders: readonly WatchedRecorder[]): Promise<Service | null> {
@@ -127,4 +132,92 @@ export function reloadAtHangUp(
   stop.onHangUp(() => {
     last = last.then(() => reload(argv));
   });
+}
+
+/** What passes through one proxy, while it is recorded. */
+export type ProxyRecording = {
+  capture: Pick<HttpCapture, 'openHttpExchanges' | 'stop' | 'cut'>;
+  /** Stores what is on its way. Call it once the capture has stopped. */
+  close(): Promise<void>;
+};
+
+/** What only the end of a process has. */
+export const NO_PROCESS_END = { exitCode: null, signal: null, clientClosedAt: null, serverClosedAt: null };
+
+/** Says, where there were any, how many events of a proxy its recorder did not take. */
+export function sayFailed(log: Log, count: number): void {
+  if (count > 0)
+    log.error(
+      'fault-of-tapedeck',
+      `${count} pieces of traffic could not be recorded, because of a fault of tapedeck`,
+    );
+}
+
+/** A recorder of what passes to this server. `onFailure` is called where `--strict` asks for the end. */
+export function openUrlRecorder(
+  { io, log, operations, service }: Desk,
+  options: RecordOptions,
+  upstream: URL,
+  onFailure: () => void,
+): HttpRecorder {
+  const { name, labels, faults: _, admin: __, log: logging, ...recording } = options;
+  return openHttpRecorder({
+    ...recording,
+    file: storeOf(io, recording.file),
+    session: {
+      name,
+      labels: labelsIn(io.env, labels),
+      basis: 'stateless',
+      transport: 'http',
+      target: upstream.href,
+      command: null,
+      cwd: null,
+      at: now(),
+      pid: process.pid,
+      parentPid: process.ppid,
+      tapedeck: VERSION,
+    },
+    onNotice: (text) => log.info('notice', text),
+    watcher: watcherFor(log, logging, operations, service !== null),
+    onTrouble(text) {
+      log.error('trouble', troubleText(text, recording.isStrict));
+      if (recording.isStrict) onFailure();
+    },
+  });
+}
+
+/** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
+export async function recordUntil(
+  { log, operations, service }: Desk,
+  stop: RecordingStop,
+  recordings: readonly ProxyRecording[],
+  graceMs: number,
+): Promise<void> {
+  const captures = recordings.map(({ capture }) => capture);
+  stop.onCut(() => {
+    for (const capture of captures) capture.cut();
+  });
+  operations?.setObstacle(null);
+  void service?.ready('recording');
+  await stop.asked;
+  operations?.setObstacle('draining');
+  void service?.stopping();
+  const open = captures.reduce((sum, capture) => sum + capture.openHttpExchanges(), 0);
+  if (open > 0 && graceMs > 0) {
+    const what = open === 1 ? 'an exchange is' : `${open} exchanges are`;
+    log.info(
+      'stopping',
+      `stopping; ${what} open and may go on for ${graceMs / 1000} s, unless a second signal cuts it short`,
+    );
+  }
+  await Promise.all(captures.map((capture) => capture.stop()));
+  await Promise.all(recordings.map((recording) => recording.close()));
+}
+
+export const STRICT_REFUSED = 1;
+
+/** Connections that are still open would keep the process alive. */
+export function leave(io: Io, code: number): void {
+  io.exitCode = code;
+  io.exit(code);
 }

@@ -55,7 +55,7 @@ export type HttpRecordOptions = Omit<HttpOptions, 'onEvent' | 'onNotice' | 'onOp
 
 export type ProxyOptions = Omit<HttpRecordOptions, 'upstream' | 'listen' | 'tls'>;
 
-const DEFAULT_LISTEN = '127.0.0.1:8808';
+export const DEFAULT_LISTEN = '127.0.0.1:8808';
 
 const DEFAULT_GRACE_S = '5';
 
@@ -76,7 +76,7 @@ export function checkProxyOptions(raw: RawHttpOptions): ProxyOptions {
     hasEdits: !(raw['no-edit'] ?? false),
     allowHosts: raw['allow-host'] ?? [],
     allowOrigins: raw['allow-origin'] ?? [],
-    graceMs: readGrace(raw.grace ?? DEFAULT_GRACE_S),
+    graceMs: readGrace(raw.grace),
   };
 }
 
@@ -90,8 +90,9 @@ export function isHttpUrl(word: string): boolean {
   return /^https?:\/\//i.test(word);
 }
 
-function readUpstream(text: string): URL {
-  if (!URL.canParse(text)) {
+/** Throws `TapedeckError` `usage`. */
+export function readUpstream(text: string): URL {
+  if (!isHttpUrl(text) || !URL.canParse(text)) {
     throw new TapedeckError(
       'usage',
       `Expected the URL of an MCP server, got \`${text}\`. Example: https://api.example.com/mcp`,
@@ -141,7 +142,8 @@ function readPem(io: Io, option: string, file: string): Buffer {
   }
 }
 
-function readGrace(text: string): number {
+/** In milliseconds. Throws `TapedeckError` `usage`. */
+export function readGrace(text = DEFAULT_GRACE_S): number {
   const seconds = text.trim() === '' ? Number.NaN : Number(text);
   if (Number.isFinite(seconds) && seconds >= 0) return Math.min(seconds * 1000, 2 ** 31 - 1);
   throw new TapedeckError(

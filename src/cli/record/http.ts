@@ -9,34 +9,34 @@ import { shownUrl } from '../../clients/url.ts';
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
-import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
+import type { HttpRecorder } from '../../store/record/http-recorder.ts';
 import type { RecordingRules } from '../../store/record/thread.ts';
-import { VERSION } from '../../version.ts';
-import { type Io, ignoreErrors, storeOf } from '../io.ts';
+import { type Io, ignoreErrors } from '../io.ts';
 import { cannotListen, warnBeyondLoopback } from '../listening.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import {
   createRecordingStop,
   type Desk,
+  leave,
+  NO_PROCESS_END,
   openDesk,
-  type RecordingStop,
+  openUrlRecorder,
+  type ProxyRecording,
+  recordUntil,
   reloadAtHangUp,
+  STRICT_REFUSED,
+  sayFailed,
   withHandedSocket,
 } from './desk.ts';
 import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
-import { type Log, watcherFor } from './log.ts';
-import { checkRedaction, labelsIn, type RecordOptions, troubleText } from './options.ts';
+import type { Log } from './log.ts';
+import { checkRedaction, type RecordOptions } from './options.ts';
 
-type HttpRecording = {
+type HttpRecording = ProxyRecording & {
   capture: HttpCapture;
   /** Counts for what is not stored yet. */
   setRules(rules: RecordingRules): void;
-  /** Stores what is on its way. Call it once the capture has stopped. */
-  close(): Promise<void>;
 };
-
-/** What only the end of a process has. */
-const NOTHING = { exitCode: null, signal: null, clientClosedAt: null, serverClosedAt: null };
 
 /**
  * Null where `--strict` refuses, because there is no store. `onFailure` is called, at most once, where `--strict` asks
@@ -52,9 +52,9 @@ async function startHttpRecording(
   const { isStrict, redaction } = options;
   await checkRedaction(redaction);
   const faulty = options.faults === null ? null : await import('./faulty-http.ts');
-  const open = () => openRecorder(desk, options, http.upstream, onFailure);
+  const open = () => openUrlRecorder(desk, options, http.upstream, onFailure);
   let recorder: HttpRecorder | undefined = isStrict ? open() : undefined;
-  const close = () => recorder?.close({ at: now(), reason: 'stopped', ...NOTHING });
+  const close = () => recorder?.close({ at: now(), reason: 'stopped', ...NO_PROCESS_END });
   if (recorder !== undefined && !(await recorder.opened)) return null;
   const record = (event: HttpEvent) => {
     operations?.onHttpEvent(event);
@@ -78,76 +78,11 @@ async function startHttpRecording(
     capture,
     setRules: recorder.setRules,
     async close() {
-      const failed = capture.failedEvents();
-      if (failed > 0)
-        log.error(
-          'fault-of-tapedeck',
-          `${failed} pieces of traffic could not be recorded, because of a fault of tapedeck`,
-        );
+      sayFailed(log, capture.failedEvents());
       onPurpose?.end();
       await close();
     },
   };
-}
-
-function openRecorder(
-  { io, log, operations, service }: Desk,
-  options: RecordOptions,
-  upstream: URL,
-  onFailure: () => void,
-): HttpRecorder {
-  const { name, labels, faults: _, admin: __, log: logging, ...recording } = options;
-  return openHttpRecorder({
-    ...recording,
-    file: storeOf(io, recording.file),
-    session: {
-      name,
-      labels: labelsIn(io.env, labels),
-      basis: 'stateless',
-      transport: 'http',
-      target: upstream.href,
-      command: null,
-      cwd: null,
-      at: now(),
-      pid: process.pid,
-      parentPid: process.ppid,
-      tapedeck: VERSION,
-    },
-    onNotice: (text) => log.info('notice', text),
-    watcher: watcherFor(log, logging, operations, service !== null),
-    onTrouble(text) {
-      log.error('trouble', troubleText(text, recording.isStrict));
-      if (recording.isStrict) onFailure();
-    },
-  });
-}
-
-/** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
-async function recordUntil(
-  { log, operations, service }: Desk,
-  stop: RecordingStop,
-  recordings: readonly HttpRecording[],
-  graceMs: number,
-): Promise<void> {
-  const captures = recordings.map(({ capture }) => capture);
-  stop.onCut(() => {
-    for (const capture of captures) capture.cut();
-  });
-  operations?.setObstacle(null);
-  void service?.ready('recording');
-  await stop.asked;
-  operations?.setObstacle('draining');
-  void service?.stopping();
-  const open = captures.reduce((sum, capture) => sum + capture.openHttpExchanges(), 0);
-  if (open > 0 && graceMs > 0) {
-    const what = open === 1 ? 'an exchange is' : `${open} exchanges are`;
-    log.info(
-      'stopping',
-      `stopping; ${what} open and may go on for ${graceMs / 1000} s, unless a second signal cuts it short`,
-    );
-  }
-  await Promise.all(captures.map((capture) => capture.stop()));
-  await Promise.all(recordings.map((recording) => recording.close()));
 }
 
 /** `tapedeck record <url>`: runs one recording HTTP proxy until it is stopped. */
@@ -180,14 +115,6 @@ export async function recordHttp(
     desk?.operations?.close();
     stop.end();
   }
-}
-
-const STRICT_REFUSED = 1;
-
-/** Connections that are still open would keep the process alive. */
-function leave(io: Io, code: number): void {
-  io.exitCode = code;
-  io.exit(code);
 }
 
 function sayWhere(

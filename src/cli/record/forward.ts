@@ -1,0 +1,277 @@
+/** The forward proxy and its recorders, joined; and `tapedeck record --forward`, which runs one until it is stopped. */
+
+import { now } from '../../capture/clock.ts';
+import { type Authority, issueCertificate } from '../../capture/forward/authority.ts';
+import { clientEnvironment } from '../../capture/forward/environment.ts';
+import {
+  captureForward,
+  type ForwardCapture,
+  type ForwardOrigin,
+  type Passed,
+} from '../../capture/forward/forward.ts';
+import { TapedeckError } from '../../errors.ts';
+import { formatNumber, formatSize } from '../../inspect/view/text.ts';
+import { type Listen, ownUrl } from '../../net/listen.ts';
+import { isLoopback } from '../../protocol/http/origin.ts';
+import type { HttpEvent } from '../../protocol/wire/http-event.ts';
+import type { HttpRecorder } from '../../store/record/http-recorder.ts';
+import { type Io, ignoreErrors } from '../io.ts';
+import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
+import { authoritiesFolder, type KeptAuthority, keepAuthority } from './authorities.ts';
+import {
+  createRecordingStop,
+  type Desk,
+  leave,
+  NO_PROCESS_END,
+  openDesk,
+  openUrlRecorder,
+  type ProxyRecording,
+  recordUntil,
+  STRICT_REFUSED,
+  sayFailed,
+} from './desk.ts';
+import { hostsOf, type Named, type RawForwardOptions, readNamed, refuseCircle } from './forward-options.ts';
+import { DEFAULT_LISTEN, type RawHttpOptions, readGrace } from './http-options.ts';
+import { checkRedaction, filled, type RecordOptions } from './options.ts';
+
+export type ForwardRecordOptions = {
+  named: Named;
+  listen: Listen;
+  password: string | null;
+  isInsecure: boolean;
+  graceMs: number;
+  /** Vouches for the origins with TLS; null: there is none. */
+  authority: Authority | null;
+};
+
+export type ForwardRecording = ProxyRecording & { capture: ForwardCapture };
+
+/**
+ * Null where `--strict` refuses, because there is no store. `onFailure` is called, at most once a server, where `--strict` asks
+ * for the end. Rejects with Node's error where it cannot listen.
+ */
+export async function startForwardRecording(
+  desk: Desk,
+  options: RecordOptions,
+  forward: ForwardRecordOptions,
+  onFailure: () => void,
+): Promise<ForwardRecording | null> {
+  const { log, operations } = desk;
+  await checkRedaction(options.redaction);
+  const recorders = new Map<string, HttpRecorder>();
+  /** A recorder has a thread: a server that is never asked needs none. */
+  const recorderOf = (url: URL): HttpRecorder => {
+    const known = recorders.get(url.href);
+    if (known !== undefined) return known;
+    const recorder = openUrlRecorder(desk, options, url, onFailure);
+    desk.recorders.push({ transport: 'http', figures: recorder.figures, queue: recorder.queue });
+    recorders.set(url.href, recorder);
+    return recorder;
+  };
+  const close = async () => {
+    const end = { at: now(), reason: 'stopped', ...NO_PROCESS_END } as const;
+    await Promise.all([...recorders.values()].map((recorder) => recorder.close(end)));
+  };
+  if (options.isStrict) {
+    const opened = forward.named.flat().map((url) => recorderOf(url).opened);
+    if ((await Promise.all(opened)).includes(false)) {
+      await close();
+      return null;
+    }
+  }
+  const capture = await captureForward({
+    ...forward,
+    origins: await originsOf(desk, forward, recorderOf),
+    trustAdvice,
+    onNotice: (text) => log.warn('notice', text),
+    onForwarded: operations?.onForwarded,
+  }).catch(async (error) => {
+    // Their threads would keep this process alive.
+    await close();
+    throw error;
+  });
+  return {
+    capture,
+    async close() {
+      sayFailed(log, capture.failedEvents());
+      await close();
+    },
+  };
+}
+
+function originsOf(
+  { operations }: Desk,
+  { named, authority }: ForwardRecordOptions,
+  recorderOf: (url: URL) => HttpRecorder,
+): Promise<ForwardOrigin[]> {
+  const origins = named.map(async (urls) => {
+    const [url] = urls;
+    const isTls = url.protocol === 'https:' && authority !== null;
+    const tls = isTls ? await issueCertificate(authority, url.hostname) : null;
+    const record = recordByPath(urls, recorderOf);
+    const onEvent = (event: HttpEvent) => {
+      operations?.onHttpEvent(event);
+      return record(event);
+    };
+    return { url, tls, onEvent };
+  });
+  return Promise.all(origins);
+}
+
+/** Each exchange goes to the recorder of the URL that its path belongs to; what belongs to none, to the first one's. */
+function recordByPath(urls: readonly [URL, ...URL[]], recorderOf: (url: URL) => HttpRecorder) {
+  const [first, ...others] = urls;
+  if (others.length === 0) return (event: HttpEvent) => recorderOf(first).append(event);
+  const longestFirst = urls.toSorted((a, b) => b.pathname.length - a.pathname.length);
+  const chosen = new Map<number, HttpRecorder>();
+  return (event: HttpEvent) => {
+    const { exchange } = event;
+    if (event.type === 'request') {
+      const url = longestFirst.find(({ pathname }) => belongsTo(event.path, pathname)) ?? first;
+      chosen.set(exchange, recorderOf(url));
+    }
+    const recorder = chosen.get(exchange);
+    if (event.type === 'end') chosen.delete(exchange);
+    return recorder?.append(event);
+  };
+}
+
+/** Below the path, or the metadata of it (RFC 9728, 3.1: the path stands behind the well-known one). */
+function belongsTo(target: string, pathname: string): boolean {
+  const path = target.replace(/[?#].*$/s, '');
+  const below = pathname.endsWith('/') ? pathname : `${pathname}/`;
+  return path === pathname || path.startsWith(below) || (pathname !== '/' && path.endsWith(pathname));
+}
+
+/** What is missing where a client does not trust our CA, by the name that it gives itself. */
+function trustAdvice(agent: string): string {
+  const name = /^(curl|go-http-client|python|deno|node|bun)/i.exec(agent)?.[1]?.toLowerCase() ?? '';
+  const variable = TRUST_BY_AGENT[name];
+  return variable === undefined
+    ? 'it heeds none of NODE_EXTRA_CA_CERTS (Node, from the shell alone), SSL_CERT_FILE (Python, Go), REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE, or they are not set; a client that pins certificates can only pass unrecorded, with --tunnel'
+    : `set ${variable} for it, as \`tapedeck run\` does`;
+}
+
+const TRUST_BY_AGENT: Readonly<Record<string, string>> = {
+  curl: 'CURL_CA_BUNDLE',
+  'go-http-client': 'SSL_CERT_FILE',
+  python: 'SSL_CERT_FILE and REQUESTS_CA_BUNDLE',
+  deno: 'DENO_CERT',
+  node: 'NODE_EXTRA_CA_CERTS',
+  bun: 'NODE_EXTRA_CA_CERTS',
+};
+
+/** Null where nothing passed by the recorder. */
+export function passedText({ others, bytes }: Passed): string | null {
+  if (others === 0) return null;
+  const what = others === 1 ? 'tunnel or request' : 'tunnels or requests';
+  return `${formatNumber(others)} ${what} to other hosts passed unrecorded (${formatSize(bytes)} in tunnels)`;
+}
+
+/** What is to be known before anything passes. */
+export function sayCautions(
+  { io, log }: Desk,
+  { isInsecure }: Pick<ForwardRecordOptions, 'isInsecure'>,
+): void {
+  if (isInsecure)
+    log.warn('insecure', 'WARNING: --insecure: the certificates of the servers are not verified');
+  const { HTTPS_PROXY, https_proxy } = io.env;
+  if (HTTPS_PROXY || https_proxy)
+    log.warn(
+      'other-proxy',
+      'WARNING: HTTPS_PROXY is set, and tapedeck does not use it: it goes to all servers directly',
+    );
+}
+
+/** `tapedeck record --forward`. */
+
+const PASSWORD_VARIABLE = 'TAPEDECK_PROXY_PASSWORD';
+
+/** Exits as `recordHttp` does. Throws `TapedeckError` `usage`, and `busy` or `io` where it cannot listen. */
+export async function recordForward(
+  io: Io,
+  options: RecordOptions,
+  urls: readonly string[],
+  raw: RawHttpOptions & RawForwardOptions,
+): Promise<void> {
+  const named = readNamed(urls, raw.tunnel);
+  const listen = readListen(filled('--listen', raw.listen) ?? DEFAULT_LISTEN);
+  refuseCircle(named, listen);
+  const password = passwordFor(io, listen);
+  const forward = {
+    ...{ named, listen, password },
+    isInsecure: raw.insecure ?? false,
+    graceMs: readGrace(raw.grace),
+  };
+  const stop = createRecordingStop(io, false);
+  // Its reader may have left: that is no reason to end the traffic.
+  ignoreErrors(io.stderr);
+  let desk: Desk | undefined;
+  try {
+    desk = await openDesk(io, options, NO_BROWSER);
+    const authority = hasTls(named) ? await keepAuthority(authoritiesFolder(io), hostsOf(named)) : null;
+    const recording = await startForwardRecording(desk, options, { ...forward, authority }, stop.fail).catch(
+      (error) => {
+        throw error instanceof TapedeckError ? error : cannotListen(listen, error as NodeJS.ErrnoException);
+      },
+    );
+    if (recording === null) return leave(io, STRICT_REFUSED);
+    sayCautions(desk, forward);
+    sayWhereAndHow(desk, { ...forward, authority }, recording.capture);
+    await recordUntil(desk, stop, [recording], forward.graceMs);
+    const passed = passedText(recording.capture.passed());
+    if (passed !== null) desk.log.info('passed', passed);
+    leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
+  } finally {
+    desk?.operations?.close();
+    stop.end();
+  }
+}
+
+/** Who reads metrics: nothing of `--allow-host` goes with `--forward`. */
+export const NO_BROWSER = { allowHosts: [], allowOrigins: [] } as const;
+
+function sayWhereAndHow(
+  { io, log }: Desk,
+  { named, listen, password, authority }: ForwardRecordOptions & { authority: KeptAuthority | null },
+  { address }: ForwardCapture,
+): void {
+  warnBeyondLoopback(io, listen, 'go through it, with the password', (text) =>
+    log.warn('beyond-loopback', text),
+  );
+  const { origin } = ownUrl(address, 'http', '/');
+  const proxy = password === null ? origin : origin.replace('://', `://tapedeck:$${PASSWORD_VARIABLE}@`);
+  const settings = { hosts: hostsOf(named), env: io.env, folder: authority?.folder ?? '' };
+  const environment = clientEnvironment({ ...settings, proxy, certificate: authority?.certificate ?? null });
+  const urls = named.flat().join(' ');
+  log.info('listening', `listening on ${origin} for ${urls}, as a forward proxy; start the client with:`, {
+    url: origin,
+  });
+  log.info('environment', assignments(environment), environment);
+}
+
+export function hasTls(named: Named): boolean {
+  return named.some(([{ protocol }]) => protocol === 'https:');
+}
+
+/** As a shell takes them in front of a command. */
+function assignments(environment: Readonly<Record<string, string>>): string {
+  return Object.entries(environment)
+    .map(
+      ([name, value]) =>
+        `${name}=${/^[\w@:/.,$-]*$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`}`,
+    )
+    .join(' ');
+}
+
+/** Not an option: other users of the machine see command lines. Throws `TapedeckError` `usage`. */
+function passwordFor({ env }: Io, { host }: Listen): string | null {
+  const password = env[PASSWORD_VARIABLE] ?? '';
+  if (password === '' && isLoopback(host)) return null;
+  if (/^[\w.~-]{16,}$/.test(password)) return password;
+  const got = password === '' ? 'none' : 'another one';
+  throw new TapedeckError(
+    'usage',
+    `Expected a password in ${PASSWORD_VARIABLE}, of 16 or more letters, digits, and characters of \`-._~\`, got ${got}: whoever reaches ${host} could go anywhere through this proxy.`,
+  );
+}
