@@ -2,24 +2,21 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { FIELDS, type FieldName, OPERATORS_OF } from '../../../src/inspect/filter/fields.ts';
 import { parseFilter } from '../../../src/inspect/filter/filter.ts';
 import { eachSessionWith, selectFrames } from '../../../src/inspect/filter/sql.ts';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { type BareFrame, eachFrame } from '../../../src/store/read/frames.ts';
 import { eachSession, findSession } from '../../../src/store/read/sessions.ts';
 import { holds, rowsOf } from '../../support/filter-rows.ts';
+import { anyFilter, anySession, anyText, FILTERED_AT, recordingOf } from '../../support/filters.ts';
 import { scale } from '../../support/scale.ts';
 import { ROOT, tempStore } from '../../support/tapedeck.ts';
 
 import { importText } from '../../support/text-recording.ts';
 
-const NOW = 1_800_000_000_000_000;
-const STARTED = NOW - 3_600_000_000;
-
 /** The frames that a filter selects by SQL, and those for which it holds in memory. */
 function bothWays(store: Store, filter: string): { bySql: string[]; inMemory: string[] } {
-  const parsed = parseFilter(filter, NOW);
+  const parsed = parseFilter(filter, FILTERED_AT);
   const only = selectFrames(store, parsed);
   const sessions = [...eachSession(store)];
   const bySql = sessions.flatMap((session) =>
@@ -32,151 +29,14 @@ function bothWays(store: Store, filter: string): { bySql: string[]; inMemory: st
   return { bySql, inMemory };
 }
 
-const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
-
-const VALUES: Record<FieldName, readonly string[]> = {
-  method: ['tools/call', 'ping', 'notifications/progress', 'nope', '/^tools/', 'call'],
-  tool: ['echo', 'get_sum', 'e', '/^e/', '""'],
-  prompt: ['greet', '/.*/'],
-  resource: ['"file:///a b"', '/a/'],
-  status: ['ok', 'tool-error', 'error', 'cancelled', 'unanswered', 'input-required'],
-  kind: ['request', 'notification', 'result', 'error', 'invalid'],
-  id: ['1', '2', '"a"', '/[0-9]/'],
-  dir: ['client', 'server-to-client'],
-  channel: ['stdin', 'stdout', 'stderr', 'sse'],
-  dur: ['1ms', '3ms', '0.5s'],
-  size: ['40', '90', '1kb'],
-  code: ['-32601', '7', '0'],
-  http: ['200', '404'],
-  problem: ['json', '/not/'],
-  text: ['Straße', '"ΟΔΌΣ"', '/w(ä|a)rm/i', 'jsonrpc', 'STRASSE'],
-  since: ['"59m ago"', '2027-01-15', '1h', '59m57s'],
-  until: ['"59m ago"', '2h', 'now', '59m57s'],
-  session: ['latest', 'abc', '/^0/', 'one'],
-  name: ['one', 'n', '/o/'],
-  label: ['team=a=b', 'team', '/^t/'],
-  run: ['nightly', '/^[0-9a-f]/', 'a'],
-  trace: [TRACE, '4bf', '/^0/'],
-  client: ['"tester 1.0"', 'tester'],
-  server: ['/./'],
-  transport: ['stdio', 'http'],
-};
-
-const word = fc.constantFrom('warm', 'straße', '"two words"', "'dur>1'");
-const term = fc.oneof(
-  word,
-  fc.constantFrom(...(Object.keys(FIELDS) as FieldName[])).chain((field) =>
-    fc
-      .record({
-        operator: fc.constantFrom(...OPERATORS_OF[FIELDS[field].type]),
-        value: fc.constantFrom(...VALUES[field]),
-      })
-      .map(({ operator, value }) => {
-        const isPattern = operator.endsWith('~');
-        return `${field}${operator}${value.startsWith('/') && !isPattern ? `"${value}"` : value}`;
-      }),
-  ),
-);
-const { filter } = fc.letrec<{ filter: string }>((tie) => ({
-  filter: fc.oneof(
-    { maxDepth: 3, withCrossShrink: true },
-    term,
-    fc.tuple(tie('filter'), tie('filter')).map(([a, b]) => `(${a} ${b})`),
-    fc.tuple(tie('filter'), tie('filter')).map(([a, b]) => `(${a} or ${b})`),
-    tie('filter').map((inner) => `not ${inner}`),
-  ),
-}));
-// "number" and "choice" values are checked while a filter is read: these would be refused.
-const readable = filter.filter((text) => {
-  try {
-    parseFilter(text, NOW);
-    return true;
-  } catch {
-    return false;
-  }
-});
-
-const texts = fc.constantFrom('warm', 'Wärm', 'STRASSE straße', 'ὁδός ΟΔΌΣ', 'two  words', 'dur>1', '');
-const id = fc.constantFrom<string | number>(1, 2, 'a', '1');
-const method = fc.oneof(
-  texts.map((text) => ({
-    method: 'tools/call',
-    params: { name: 'echo', arguments: { text }, _meta: { progressToken: 1 } },
-  })),
-  fc.constant({ method: 'tools/call', params: { name: 'get_sum', _meta: { progressToken: 1 } } }),
-  fc.constant({ method: 'prompts/get', params: { name: 'greet' } }),
-  fc.constant({ method: 'resources/read', params: { uri: 'file:///a b' } }),
-  fc.constant({ method: 'ping' }),
-  fc.constant({
-    method: 'tools/call',
-    params: { _meta: { traceparent: `00-${TRACE}-00f067aa0ba902b7-01` } },
-  }),
-);
-const answer = fc.constantFrom(
-  { result: {} },
-  { result: { content: [], isError: true } },
-  { error: { code: -32601, message: 'no' } },
-  { error: { code: 7, message: 'no' } },
-);
-const message = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ id, method }).map((m) => ({ id: m.id, ...m.method })) },
-  { weight: 4, arbitrary: fc.record({ id, answer }).map((m) => ({ id: m.id, ...m.answer })) },
-  {
-    weight: 3,
-    arbitrary: fc.constant({ method: 'notifications/progress', params: { progressToken: 1, progress: 1 } }),
-  },
-  id.map((requestId) => ({ method: 'notifications/cancelled', params: { requestId } })),
-  fc.constant({ method: 'resources/updated', params: { uri: 'file:///a b' } }),
-  fc.constant({ id: null, method: 'ping' }),
-);
-const content = fc.oneof(
-  { weight: 6, arbitrary: message.map((m) => ({ message: { jsonrpc: '2.0', ...m } })) },
-  fc
-    .array(message, { maxLength: 3 })
-    .map((batch) => ({ message: batch.map((m) => ({ jsonrpc: '2.0', ...m })) })),
-  texts.map((text) => ({ text })),
-);
-const line = fc
-  .record({
-    ms: fc.constantFrom(0, 0.4, 2, 700),
-    channel: fc.constantFrom('stdin', 'stdout', 'stdout', 'stderr'),
-  })
-  .chain((place) => content.map((frame) => JSON.stringify({ ...place, ...frame })));
-const session = fc.record({
-  name: fc.constantFrom('one', 'Two', null),
-  labels: fc.constantFrom({}, { team: 'a=b', x: '' }, { run: 'nightly' }),
-  lines: fc.array(line, { maxLength: 14 }),
-});
-
-function recordingOf({
-  name,
-  labels,
-  lines,
-}: {
-  name: string | null;
-  labels: object;
-  lines: string[];
-}): string {
-  const header = {
-    basis: 'stdio-process',
-    transport: 'stdio',
-    target: 'x',
-    command: ['x'],
-    startedAt: new Date(STARTED / 1000).toISOString().replace('Z', '000Z'),
-    ...(name === null ? {} : { name }),
-    labels,
-  };
-  return [JSON.stringify({ tapedeck: 1, session: header }), ...lines, ''].join('\n');
-}
-
 test('SQL selects the frames for which a filter holds in memory, of random sessions', {
   timeout: 120_000,
 }, async () => {
   let selected = 0;
   await fc.assert(
     fc.asyncProperty(
-      fc.array(session, { minLength: 1, maxLength: 3 }),
-      fc.array(readable, { minLength: 10, maxLength: 10 }),
+      fc.array(anySession, { minLength: 1, maxLength: 3 }),
+      fc.array(anyFilter, { minLength: 10, maxLength: 10 }),
       async (sessions, filters) => {
         const store = openStore(tempStore());
         for (const one of sessions) await importText(store, recordingOf(one));
@@ -185,7 +45,7 @@ test('SQL selects the frames for which a filter holds in memory, of random sessi
           expect(bySql, text).toEqual(inMemory);
           selected += bySql.length;
           const having = new Set(inMemory.map((place) => place.split(' ')[0]));
-          const found = [...eachSessionWith(store, parseFilter(text, NOW))].map(({ id }) => id);
+          const found = [...eachSessionWith(store, parseFilter(text, FILTERED_AT))].map(({ id }) => id);
           expect(found, text).toEqual(expect.arrayContaining([...having]));
         }
         store.close();
@@ -199,21 +59,21 @@ test('SQL selects the frames for which a filter holds in memory, of random sessi
 test('SQL selects the lines that have not ended for which a filter holds in memory', {
   timeout: 60_000,
 }, async () => {
-  const rest = fc.record({ channel: fc.constantFrom('stdin', 'stdout'), text: texts });
+  const rest = fc.record({ channel: fc.constantFrom('stdin', 'stdout'), text: anyText });
   const rests = fc.uniqueArray(rest, { selector: ({ channel }) => channel, minLength: 1 });
   let selected = 0;
   await fc.assert(
     fc.asyncProperty(
-      session,
+      anySession,
       rests,
-      fc.array(readable, { minLength: 10, maxLength: 10 }),
+      fc.array(anyFilter, { minLength: 10, maxLength: 10 }),
       async (one, unfinished, filters) => {
         const store = openStore(tempStore());
         const lines = unfinished.map((line) => JSON.stringify({ ms: 1, unfinished: true, ...line }));
         await importText(store, recordingOf({ ...one, lines: [...one.lines.slice(0, 3), ...lines] }));
         const whole = findSession(store, 'latest');
         for (const text of filters) {
-          const parsed = parseFilter(text, NOW);
+          const parsed = parseFilter(text, FILTERED_AT);
           const bySql = unfinishedIn([...eachFrame(store, whole, selectFrames(store, parsed))]);
           const held = rowsOf(store, whole).filter(({ row }) => holds(parsed, row));
           const inMemory = unfinishedIn(held.map(({ frame }) => frame));
@@ -234,7 +94,7 @@ test('SQL selects the same as memory of real recordings, by HTTP too', async () 
     await importText(store, readFileSync(join(ROOT, 'recordings', `${name}.ndjson`)));
   }
   await fc.assert(
-    fc.asyncProperty(readable, async (text) => {
+    fc.asyncProperty(anyFilter, async (text) => {
       const { bySql, inMemory } = bothWays(store, text);
       expect(bySql, text).toEqual(inMemory);
     }),
@@ -254,7 +114,7 @@ async function selectOf(lines: readonly object[], filter: string): Promise<numbe
   const store = openStore(tempStore());
   const text = recordingOf({ name: 'one', labels: {}, lines: lines.map((one) => JSON.stringify(one)) });
   const { number } = findSession(store, await importText(store, text));
-  const { sql, values } = selectFrames(store, parseFilter(filter, NOW));
+  const { sql, values } = selectFrames(store, parseFilter(filter, FILTERED_AT));
   const found = store.prepare<[object], number>(`SELECT DISTINCT seq FROM (${sql}) ORDER BY seq`).pluck();
   const seqs = found.all({ ...values, session: number });
   store.close();
