@@ -50,6 +50,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     redact: async () => (await import('./keep/redact.ts')).redactCommand,
     scan: async () => (await import('./keep/scan.ts')).scanCommand,
     prune: async () => (await import('./keep/prune.ts')).pruneCommand,
+    pack: async () => (await import('./keep/pack.ts')).packCommand,
     reindex: async () => (await import('./keep/reindex.ts')).reindexCommand,
   },
   Fleet: {

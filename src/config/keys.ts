@@ -34,6 +34,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
   'retention.maxSize': { option: 'max-size', kind: 'size', commands: RECORD, inProject: false },
   'retention.maxSessions': { option: 'max-sessions', kind: 'count', commands: RECORD, inProject: false },
   'retention.keepErrors': { option: 'keep-errors', kind: 'flag', commands: RECORD, inProject: false },
+  'retention.packAfter': { option: 'pack-after', kind: 'age', commands: RECORD, inProject: false },
   'redact.rules': {
     option: 'redact-rule',
     kind: 'list',

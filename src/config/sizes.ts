@@ -2,7 +2,7 @@
 
 import { TapedeckError } from '../errors.ts';
 import { parseDuration, parseSize } from '../inspect/filter/values.ts';
-import type { RetentionLimits } from '../store/keep/retention.ts';
+import type { RetentionLimits, UpkeepRules } from '../store/keep/retention.ts';
 
 export const RETENTION_OPTIONS = {
   'older-than': {
@@ -46,6 +46,27 @@ export function checkRetention(raw: RawRetention): RetentionLimits | null {
     keepErrors: keepErrors ?? false,
   };
 }
+
+export const PACK_OPTION = {
+  type: 'string',
+  describe: 'Pack the payloads of sessions that ended longer ago, in the background: 7d (see pack)',
+} as const;
+
+export type RawUpkeep = RawRetention & { 'pack-after'?: string | undefined };
+
+/** What a recorder sees to. Null: nothing. Throws `TapedeckError` `usage`. */
+export function checkUpkeep(raw: RawUpkeep): UpkeepRules | null {
+  const limits = checkRetention(raw);
+  const age = raw['pack-after'];
+  const packAfterMs = age === undefined ? null : readAge('--pack-after', age);
+  if (limits === null && packAfterMs === null) return null;
+  return { ...NO_LIMITS, ...limits, packAfterMs };
+}
+
+const NO_LIMITS: RetentionLimits = {
+  ...{ olderThanMs: null, maxBytes: null, maxSessions: null },
+  keepErrors: false,
+};
 
 /** In milliseconds. Throws `TapedeckError` `usage`. */
 export function readAge(option: string, text: string): number {

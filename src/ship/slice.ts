@@ -2,6 +2,7 @@
 
 import { withStandIns } from '../engine/odd.ts';
 import { tableNamed } from '../engine/tables.ts';
+import { partSql, payloadSql } from '../store/file/codec.ts';
 import { PART_BYTES } from '../store/file/columns.ts';
 import type { Store } from '../store/file/open.ts';
 import { type CopyRow, dayNumber, uuidBytes } from './copy-rows.ts';
@@ -140,7 +141,7 @@ type Frames = {
 /** Frames with what belongs to them. */
 function prepareFrames(store: Store): (progress: SessionProgress, budget: Budget, add: Add) => Frames {
   const select = store.prepare<[number, number], FrameRow>(
-    `SELECT f.seq, f.at, f.channel, f.size, f.flags, f.http, f.sha256, r.rules, f.payload FROM frame AS f
+    `SELECT f.seq, f.at, f.channel, f.size, f.flags, f.http, f.sha256, r.rules, ${payloadSql('f.')} AS payload FROM frame AS f
        LEFT JOIN frame_redaction AS r ON r.session = f.session AND r.seq = f.seq
        WHERE f.session = ? AND f.seq > ? ORDER BY f.seq`,
   );
@@ -150,7 +151,7 @@ function prepareFrames(store: Store): (progress: SessionProgress, budget: Budget
     )
     .pluck();
   const partsAfter = store.prepare<[number, number, number], LargePart>(
-    'SELECT seq, part, bytes FROM frame_part WHERE session = ? AND seq = ? AND part > ? ORDER BY part',
+    `SELECT seq, part, ${partSql()} AS bytes FROM frame_part WHERE session = ? AND seq = ? AND part > ? ORDER BY part`,
   );
   const addDetails = prepareDetails(store);
 

@@ -10,6 +10,7 @@ import { benchHttp } from './http.js';
 import { hasMitmdump } from './http-contestants.js';
 import { generator } from './load.js';
 import { benchMemory } from './memory.js';
+import { benchPack } from './pack.js';
 import { benchReplay } from './replay.js';
 import { benchRetention } from './retention.js';
 import { benchSse } from './sse.js';
@@ -27,6 +28,7 @@ const PARTS = {
   busy: benchBusy,
   memory: benchMemory,
   store: benchStore,
+  pack: benchPack,
   retention: benchRetention,
   viewer: benchViewer,
 };

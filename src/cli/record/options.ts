@@ -5,13 +5,19 @@
 
 import { parseArgs } from 'node:util';
 import { CONFIG_OPTIONS } from '../../config/location.ts';
-import { checkRetention, type RawRetention, RETENTION_OPTIONS, readSize } from '../../config/sizes.ts';
+import {
+  checkUpkeep,
+  PACK_OPTION,
+  type RawUpkeep,
+  RETENTION_OPTIONS,
+  readSize,
+} from '../../config/sizes.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { RawFaults } from '../../fault/faults.ts';
 import { FAULT_OPTIONS } from '../../fault/options.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import { isEngineUrl, storePath } from '../../store/file/path.ts';
-import type { RetentionLimits } from '../../store/keep/retention.ts';
+import type { UpkeepRules } from '../../store/keep/retention.ts';
 import { isLogLevel, type LogOptions } from './log.ts';
 
 export const RECORD_OPTIONS = {
@@ -33,6 +39,7 @@ export const RECORD_OPTIONS = {
   },
   'max-queue': { type: 'string', describe: 'Memory for traffic that waits to be stored (default 256mb)' },
   ...RETENTION_OPTIONS,
+  'pack-after': PACK_OPTION,
   ...CONFIG_OPTIONS,
   ...FAULT_OPTIONS,
   'no-redact': { type: 'boolean', describe: 'Store secrets as they are' },
@@ -75,7 +82,7 @@ export type RecordOptions = {
   maxFrameBytes: number;
   maxQueueBytes: number;
   /** What to prune in the background; null: nothing. */
-  retention: RetentionLimits | null;
+  retention: UpkeepRules | null;
   /** Null: with --no-redact. */
   redaction: RedactionProfile | null;
   /** As they were written; null: none. */
@@ -86,7 +93,7 @@ export type RecordOptions = {
 };
 
 /** Values as either parser returns them. */
-export type RawRecordOptions = RawRetention &
+export type RawRecordOptions = RawUpkeep &
   RawFaults & {
     db?: string | undefined;
     name?: string | undefined;
@@ -165,7 +172,7 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     durable: raw.durable ?? false,
     maxFrameBytes: readSize('--max-frame', raw['max-frame'] ?? '256mb'),
     maxQueueBytes: readSize('--max-queue', raw['max-queue'] ?? '256mb'),
-    retention: checkRetention(raw),
+    retention: checkUpkeep(raw),
     redaction: readRedaction(raw),
     faults: readFaultOptions(raw),
     admin: filled('--admin', raw.admin) ?? null,

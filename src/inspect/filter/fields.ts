@@ -7,6 +7,8 @@
  * or none; `=` and `~` hold where they hold for one of them.
  */
 
+import { payloadSql } from '../../store/file/codec.ts';
+
 type FieldType = 'text' | 'choice' | 'number' | 'size' | 'duration' | 'time' | 'payload';
 
 /** `frame` is always there; `answer` needs `call`, and `call` needs `message`. */
@@ -123,7 +125,7 @@ export const FIELDS = {
   },
   http: { type: 'number', joins: ['http'], ...from('h.status') },
   problem: { type: 'text', joins: MESSAGE, ...from('m.problem') },
-  text: { type: 'payload', joins: [], sql: (test) => test('f.payload') },
+  text: { type: 'payload', joins: [], sql: (test) => test(payloadSql('f.')) },
   since: {
     type: 'time',
     joins: [],

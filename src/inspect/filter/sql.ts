@@ -3,6 +3,7 @@
  * added to the store's connection.
  */
 
+import { partSql, payloadLengthSql, payloadSql } from '../../store/file/codec.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
@@ -54,7 +55,7 @@ export function joinSql(joins: ReadonlySet<Join>): string {
 
 /** A frame that has not ended, as a row of `frame`. It has no messages yet, and no number that one could have. */
 const UNFINISHED = `(SELECT @session AS session, NULL AS seq, @channel AS channel, @at AS at, @size AS size,
-  @payload AS payload, @http AS http)`;
+  @payload AS payload, NULL AS codec, NULL AS unpacked, @http AS http)`;
 
 /** A condition on `session AS s`, true for every session that has a frame for which the filter holds. */
 function selectSessions(store: Store, filter: Filter): { sql: string; values: Values } {
@@ -125,9 +126,9 @@ function testSql(
   }
   const number = add(test.text);
   if (field.type !== 'payload') return (expression) => `tapedeck_has_${number}(${expression})`;
-  return () => `CASE WHEN length(f.payload) = f.size THEN tapedeck_has_${number}(f.payload) ELSE
-    (SELECT tapedeck_pieces_have_${number}(piece.bytes) FROM (SELECT 0 AS part, f.payload AS bytes UNION ALL
-      SELECT p.part, p.bytes FROM frame_part AS p WHERE p.session = f.session AND p.seq = f.seq ORDER BY 1) AS piece) END`;
+  return () => `CASE WHEN ${payloadLengthSql('f.')} = f.size THEN tapedeck_has_${number}(${payloadSql('f.')}) ELSE
+    (SELECT tapedeck_pieces_have_${number}(piece.bytes) FROM (SELECT 0 AS part, ${payloadSql('f.')} AS bytes UNION ALL
+      SELECT p.part, ${partSql('p.')} FROM frame_part AS p WHERE p.session = f.session AND p.seq = f.seq ORDER BY 1) AS piece) END`;
 }
 
 /** How many tests each connection has functions for. */

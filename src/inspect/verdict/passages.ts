@@ -5,6 +5,7 @@ import type { Place } from '../../protocol/message/correlate.ts';
 import { readId } from '../../protocol/message/details.ts';
 import { parseMessages } from '../../protocol/message/message.ts';
 import type { Channel } from '../../protocol/wire/frame.ts';
+import { payloadSql } from '../../store/file/codec.ts';
 import type { Store } from '../../store/file/open.ts';
 import { type HttpExchangeRow, prepareHttpExchange, prepareHttpSummary } from '../../store/read/http.ts';
 import { type SessionRow, sessionDetails, stateOf } from '../../store/read/sessions.ts';
@@ -133,7 +134,7 @@ type IdRow = Place & { type: 'string' | 'number'; id: string };
 function prepareCancelled(store: Store, session: SessionRow): Lookups['cancelled'] {
   const { number, basis } = session;
   const frame = store.prepare<[number, number], { at: number; channel: Channel; payload: Buffer }>(
-    'SELECT at, channel, payload FROM frame WHERE session = ? AND seq = ?',
+    `SELECT at, channel, ${payloadSql()} AS payload FROM frame WHERE session = ? AND seq = ?`,
   );
   // One id may be written in several ways: `1` and `1.0`.
   const requests = store.prepare<[object], IdRow>(

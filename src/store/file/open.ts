@@ -4,6 +4,7 @@ import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { TapedeckError } from '../../errors.ts';
+import { addUnpacking } from './codec.ts';
 import { holdHandles } from './handles.ts';
 import { isEngineUrl, makeFolder } from './path.ts';
 import { MIGRATIONS } from './schema.ts';
@@ -66,6 +67,7 @@ export function openStore(file: string, options: OpenOptions = {}): Store {
   try {
     prepare(store, file, { migrations: options.migrations, timeoutMs: timeout });
     makePrivate(file);
+    addUnpacking(store);
     store.pragma(`synchronous = ${options.durable ? 'FULL' : 'NORMAL'}`);
     store.pragma(`cache_size = -${CACHE_KIB}`);
     // What is deleted is overwritten with zeros, by every writer: a free page soon holds others' rows too, and its rest
@@ -111,6 +113,7 @@ export function openTemporaryStore(): Store {
   assertSqlite();
   const store = new Database('');
   prepare(store, '', {});
+  addUnpacking(store);
   return store;
 }
 
@@ -149,7 +152,9 @@ function openReadOnly(file: string, newest: number): { store: Store; version: nu
   assertNoFolder(file);
   const store = new Database(file, { readonly: true, timeout: BUSY_TIMEOUT_MS });
   try {
-    return { store, version: checkedVersion(store, file, newest) };
+    const version = checkedVersion(store, file, newest);
+    addUnpacking(store);
+    return { store, version };
   } catch (error) {
     store.close();
     throw error;

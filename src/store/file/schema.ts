@@ -409,4 +409,25 @@ export const MIGRATIONS: readonly string[] = [
     told_at INTEGER
   );
   `,
+  // Packing
+  `
+  -- How the payload of an ended session was packed, and its bytes before; null: it stands as it passed.
+  ALTER TABLE frame ADD COLUMN codec TEXT;
+  ALTER TABLE frame ADD COLUMN unpacked INTEGER;
+  ALTER TABLE frame_part ADD COLUMN codec TEXT;
+  ALTER TABLE frame_part ADD COLUMN unpacked INTEGER;
+
+  -- How far the packing of a session has come: a process that is killed on the way is followed by the next one from there.
+  CREATE TABLE packing (
+    session INTEGER PRIMARY KEY REFERENCES session (number) ON DELETE CASCADE,
+    seq INTEGER NOT NULL
+  );
+
+  DROP VIEW frame_text;
+  CREATE VIEW frame_text AS
+  SELECT session.id AS session, frame.seq, frame.at, frame.channel,
+    CASE WHEN frame.channel IN ('stdin', 'request') THEN 'client-to-server' ELSE 'server-to-client' END AS direction,
+    frame.http, frame.size, frame.flags, CASE WHEN frame.codec IS NULL THEN CAST(frame.payload AS TEXT) END AS text
+  FROM frame JOIN session ON session.number = frame.session;
+  `,
 ];

@@ -224,7 +224,7 @@ function redactStored(
 /** Puts frames into the place of others, in the transaction at hand. */
 function prepareFrameChange(store: Store, session: number): (change: FrameChange) => void {
   const setFrame = store.prepare(
-    `UPDATE frame SET payload = ?, flags = ?, sha256 = ? WHERE session = ${session} AND seq = ?`,
+    `UPDATE frame SET payload = ?, codec = NULL, unpacked = NULL, flags = ?, sha256 = ? WHERE session = ${session} AND seq = ?`,
   );
   const details = prepareFrameDetails(store);
   return ({ before, after }) => {

@@ -42,7 +42,12 @@ export function prepareRedactionStep(
 }
 
 export function endRedaction(store: Store, session: number): void {
-  store.prepare('DELETE FROM masking WHERE session = ?').run(session);
+  const end = store.transaction(() => {
+    store.prepare('DELETE FROM masking WHERE session = ?').run(session);
+    // What was replaced is packed anew when its time comes.
+    store.prepare('DELETE FROM packing WHERE session = ?').run(session);
+  });
+  end.immediate();
 }
 
 /** Those that are at work, and those that were killed. */

@@ -16,6 +16,12 @@ export type RetentionLimits = {
   keepErrors: boolean;
 };
 
+/** What recorders see to in the background. */
+export type UpkeepRules = RetentionLimits & {
+  /** Sessions that ended longer ago are packed; null: none. */
+  packAfterMs: number | null;
+};
+
 /** What is known of a session when it is decided whether it goes. */
 export type Candidate = {
   number: number;

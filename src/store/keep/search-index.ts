@@ -3,6 +3,7 @@
  */
 
 import { foldCase } from '../../protocol/text.ts';
+import { payloadSql } from '../file/codec.ts';
 import type { Store } from '../file/open.ts';
 import type { SideFile } from './side-file.ts';
 
@@ -88,7 +89,7 @@ function prepareSlice(
   const addGrams = side.prepare('INSERT OR REPLACE INTO gram (rowid, text) VALUES (?, ?)');
   const addLarge = side.prepare('INSERT OR IGNORE INTO large (frame) VALUES (?)');
   const framesAfter = store.prepare<[number, number], FrameRow>(
-    'SELECT rowid, seq, size, payload FROM frame WHERE session = ? AND seq > ? ORDER BY seq',
+    `SELECT rowid, seq, size, ${payloadSql()} AS payload FROM frame WHERE session = ? AND seq > ? ORDER BY seq`,
   );
 
   /** From where another process may have come to meanwhile. True: nothing is left. */

@@ -11,7 +11,8 @@ import { troubleOf } from '../file/trouble.ts';
 import { createTurn } from '../file/turn.ts';
 import { createRemoval, hasRemovals, hideSessions } from '../write/removal.ts';
 import { createPace } from './pace.ts';
-import { type Candidate, candidates, planRetention, type RetentionLimits } from './retention.ts';
+import type { Packing } from './pack.ts';
+import { type Candidate, candidates, planRetention, type UpkeepRules } from './retention.ts';
 import {
   bytesInUse,
   bytesOfWal,
@@ -61,8 +62,16 @@ export function walBytesWithin(maxBytes: number | null): number {
   return Math.min(WAL_MOST_BYTES, Math.max(WAL_LEAST_BYTES, maxBytes * WAL_SHARE));
 }
 
+/** What packs the sessions that are due in a store; null: none is. */
+type FindPacking = (store: Store) => Packing | null;
+
 /** `onNotice` is called once if the limit cannot be kept. */
-function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: string) => void): Upkeep {
+function createUpkeep(
+  store: Store,
+  limits: UpkeepRules,
+  findPacking: FindPacking,
+  onNotice: (text: string) => void,
+): Upkeep {
   const turn = createTurn(store);
   const removal = createRemoval(store);
   const canGiveBack = isGivingBack(store);
@@ -79,6 +88,7 @@ function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: st
   let slowCheckAt = 0;
   let walNotBefore = 0;
   let notBefore = 0;
+  let packing: Packing | null = null;
 
   /** Something is to be deleted, or was not deleted to its end. */
   function isDue(): boolean {
@@ -108,6 +118,7 @@ function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: st
     );
     if (departures.length === 0) {
       if (excessBytes > 0) tellExcess();
+      packing ??= findPacking(store);
       return false;
     }
     hideSessions(
@@ -128,6 +139,9 @@ function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: st
     hasNotified = true;
   }
 
+  /** The end of a recording does not wait for it. */
+  const hasToPack = () => packing !== null && !isLast;
+
   function work(maxMs: number, isQuiet: boolean): void {
     if (isWalTooLarge()) {
       walNotBefore = performance.now() + WAL_PAUSE_MS;
@@ -137,6 +151,9 @@ function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: st
       removal.advance(maxMs);
     } else if (isDue() && choose()) {
       // The next slice removes what was chosen.
+    } else if (packing !== null && hasToPack()) {
+      isWalDirty = true;
+      if (packing.advance(maxMs)) packing = null;
     } else if (hasSpaceToGiveBack(isQuiet)) {
       isWalDirty = true;
       giveBackPages(store);
@@ -155,13 +172,17 @@ function createUpkeep(store: Store, limits: RetentionLimits, onNotice: (text: st
     advance(maxMs, isQuiet) {
       const mayWork = performance.now() >= notBefore;
       const hasWork =
-        mayWork && (isDue() || isWalTooLarge() || hasSpaceToGiveBack(isQuiet) || (isQuiet && isWalDirty));
+        mayWork &&
+        (isDue() || isWalTooLarge() || hasToPack() || hasSpaceToGiveBack(isQuiet) || (isQuiet && isWalDirty));
       if (!hasWork) {
         end();
         return 'done';
       }
+      const wasOurTurn = isOurTurn;
       isOurTurn = isOurTurn ? turn.renew() : turn.take();
       if (!isOurTurn) return 'waiting';
+      // Others had the turn meanwhile: what was due may be gone.
+      if (!wasOurTurn && packing !== null) packing = findPacking(store);
       work(maxMs, isQuiet);
       return 'more';
     },
@@ -206,8 +227,17 @@ const WAITING_MS = 1000;
 
 const WAITING_PRESSED_MS = 50;
 
-export function createUpkeepLoop(limits: RetentionLimits, onNotice: (text: string) => void): UpkeepLoop {
+export function createUpkeepLoop(limits: UpkeepRules, onNotice: (text: string) => void): UpkeepLoop {
   const pace = createPace(share);
+  const { packAfterMs } = limits;
+  let findPacking: FindPacking = () => null;
+  if (packAfterMs !== null)
+    void import('./pack.ts').then(({ createPacking, packable }) => {
+      findPacking = (store) => {
+        const due = packable(store, packAfterMs);
+        return due.length === 0 ? null : createPacking(store, due);
+      };
+    });
   let upkeep: Upkeep | undefined;
   let timer: NodeJS.Timeout | undefined;
   let lag = 0;
@@ -251,7 +281,7 @@ export function createUpkeepLoop(limits: RetentionLimits, onNotice: (text: strin
 
   return {
     open(store) {
-      upkeep = store && createUpkeep(store, limits, onNotice);
+      upkeep = store && createUpkeep(store, limits, (own) => findPacking(own), onNotice);
       plan(BEGINS_AFTER_MS);
     },
     onTraffic(lagMs) {

@@ -1,4 +1,5 @@
 import type { Channel, FrameFault, FrameHttp, FramePart, LineEnd } from '../../protocol/wire/frame.ts';
+import { partSql, payloadLengthSql, payloadSql } from '../file/codec.ts';
 import { formOf, PART_BYTES } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import type { SessionRow } from './sessions.ts';
@@ -59,7 +60,7 @@ export type FrameRow = Pick<StoredFrame, 'seq' | 'at' | 'channel' | 'size' | 'pa
 export const FAULT_COLUMN = `(SELECT json_array(x.number, x.rule, x.action) FROM frame_fault AS x
     WHERE x.session = frame.session AND x.seq = frame.seq) AS fault`;
 
-const FRAME_COLUMNS = `seq, at, channel, size, flags, payload, http AS exchange, sha256,
+const FRAME_COLUMNS = `seq, at, channel, size, flags, ${payloadSql()} AS payload, http AS exchange, sha256,
   (SELECT rules FROM frame_redaction AS r WHERE r.session = frame.session AND r.seq = frame.seq) AS rules,
   ${FAULT_COLUMN}`;
 
@@ -159,7 +160,7 @@ export function prepareFramesAfter(
 function prepareCompletion(store: Store, session: number): (row: FrameRow) => BareFrame {
   const parts = store
     .prepare<[number, number], Buffer>(
-      'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
+      `SELECT ${partSql()} FROM frame_part WHERE session = ? AND seq = ? ORDER BY part`,
     )
     .pluck();
   const originals = store
@@ -303,17 +304,17 @@ export function preparePayloads(store: Store, session: number): (seq: number) =>
   // In one value, as to hand over a row costs more than all else. As text they are joined byte for byte, whatever they are.
   const selectSmall = store
     .prepare<[number, number, number], Together>(
-      `SELECT group_concat(seq), group_concat(channel), group_concat(length(payload)),
-         CAST(group_concat(payload, '') AS BLOB)
+      `SELECT group_concat(seq), group_concat(channel), group_concat(${payloadLengthSql()}),
+         CAST(group_concat(${payloadSql()}, '') AS BLOB)
        FROM frame WHERE session = ? AND seq >= ? AND seq < ? AND size <= ${MAX_SMALL_BYTES}`,
     )
     .raw();
   const select = store.prepare<[number, number], Payload>(
-    'SELECT channel, payload FROM frame WHERE session = ? AND seq = ?',
+    `SELECT channel, ${payloadSql()} AS payload FROM frame WHERE session = ? AND seq = ?`,
   );
   const parts = store
     .prepare<[number, number], Buffer>(
-      'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
+      `SELECT ${partSql()} FROM frame_part WHERE session = ? AND seq = ? ORDER BY part`,
     )
     .pluck();
   const kept = new Map<number, Batch>();

@@ -1,6 +1,7 @@
 /** The index of messages of a session, part by part. Each statement ends at once, so that the store is free for writing. */
 
 import type { Channel } from '../../protocol/wire/frame.ts';
+import { payloadLengthSql } from '../file/codec.ts';
 import type { Store } from '../file/open.ts';
 
 /** A frame as a row of an outline: without its payload, of which `storedBytes` tells the first MiB. */
@@ -25,7 +26,7 @@ export function prepareOutlineFrames(
   // Half of the time of objects, which SQLite's driver makes name by name.
   const select = store
     .prepare<[number, number, number, number], Row>(
-      `SELECT seq, at, channel, size, flags, length(payload), http FROM frame
+      `SELECT seq, at, channel, size, flags, ${payloadLengthSql()}, http FROM frame
        WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
     )
     .raw();

@@ -3,6 +3,7 @@
  * statement ends at once, so that the store is free for writing in between.
  */
 
+import { partLengthSql, partSql, payloadLengthSql, payloadSql } from '../file/codec.ts';
 import { PART_BYTES } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { type BareFrame, FAULT_COLUMN, type FrameRow, frameOf } from './frames.ts';
@@ -19,7 +20,7 @@ export function prepareBeginnings(
   { limit, maxBytes }: { limit: number; maxBytes: number },
 ): (seq: number) => FrameBeginning[] {
   const select = store.prepare<[number, number, number, number], Row>(
-    `SELECT seq, at, channel, size, flags, ifnull(substr(payload, 1, ?), x'') AS payload, length(payload) AS first, http AS exchange, sha256,
+    `SELECT seq, at, channel, size, flags, ifnull(substr(${payloadSql()}, 1, ?), x'') AS payload, ${payloadLengthSql()} AS first, http AS exchange, sha256,
        (SELECT rules FROM frame_redaction AS r WHERE r.session = frame.session AND r.seq = frame.seq) AS rules,
        ${FAULT_COLUMN},
        EXISTS (SELECT 1 FROM frame_edit AS e WHERE e.session = frame.session AND e.seq = frame.seq) AS isEdited
@@ -27,7 +28,7 @@ export function prepareBeginnings(
   );
   const restOf = store
     .prepare<[number, number], number>(
-      'SELECT ifnull(sum(length(bytes)), 0) FROM frame_part WHERE session = ? AND seq = ?',
+      `SELECT ifnull(sum(${partLengthSql()}), 0) FROM frame_part WHERE session = ? AND seq = ?`,
     )
     .pluck();
   return (after) =>
@@ -47,22 +48,24 @@ export type StoredBytes = {
 /** The payload of a frame; undefined where there is no such frame. */
 export function payloadBytes(store: Store, session: number, seq: number): StoredBytes | undefined {
   const first = store
-    .prepare<[number, number], number>('SELECT length(payload) FROM frame WHERE session = ? AND seq = ?')
+    .prepare<[number, number], number>(
+      `SELECT ${payloadLengthSql()} FROM frame WHERE session = ? AND seq = ?`,
+    )
     .pluck()
     .get(session, seq);
   if (first === undefined) return undefined;
   const rest = store
     .prepare<[number, number], number>(
-      'SELECT ifnull(sum(length(bytes)), 0) FROM frame_part WHERE session = ? AND seq = ?',
+      `SELECT ifnull(sum(${partLengthSql()}), 0) FROM frame_part WHERE session = ? AND seq = ?`,
     )
     .pluck()
     .get(session, seq);
   const head = store
-    .prepare<[number, number], Buffer>('SELECT payload FROM frame WHERE session = ? AND seq = ?')
+    .prepare<[number, number], Buffer>(`SELECT ${payloadSql()} FROM frame WHERE session = ? AND seq = ?`)
     .pluck();
   const part = store
     .prepare<[number, number, number], Buffer>(
-      'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? AND part = ?',
+      `SELECT ${partSql()} FROM frame_part WHERE session = ? AND seq = ? AND part = ?`,
     )
     .pluck();
   return {

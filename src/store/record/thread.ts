@@ -6,7 +6,7 @@
 import { Worker } from 'node:worker_threads';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Loss, SessionEnd, SessionStart, StdioGap } from '../file/columns.ts';
-import type { RetentionLimits } from '../keep/retention.ts';
+import type { UpkeepRules } from '../keep/retention.ts';
 import type { RecorderFigures, SessionNews } from '../write/figures.ts';
 import { type Batcher, createBatcher, HEADER_BYTES } from './batch.ts';
 
@@ -31,7 +31,7 @@ export type RecorderOptions = {
   maxQueueBytes: number;
   maxFrameBytes: number;
   /** By which old sessions are pruned in the background; null: none are. */
-  retention: RetentionLimits | null;
+  retention: UpkeepRules | null;
   /** The rules by which secrets are replaced; null: they are stored. */
   redaction: RedactionProfile | null;
   session: RecordingStart;

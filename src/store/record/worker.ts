@@ -16,7 +16,7 @@ import { storePath } from '../file/path.ts';
 import { findClient } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
 import { createPace } from '../keep/pace.ts';
-import type { RetentionLimits } from '../keep/retention.ts';
+import type { UpkeepRules } from '../keep/retention.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import { createRecorderTally } from '../write/figures.ts';
 import { eachItem, type Item } from './batch.ts';
@@ -211,7 +211,7 @@ function takeWaiting(): void {
   }
 }
 
-function upkeepWithin(limits: RetentionLimits | null) {
+function upkeepWithin(limits: UpkeepRules | null) {
   return limits && createUpkeepLoop(limits, (text) => tell({ type: 'notice', text }));
 }
 

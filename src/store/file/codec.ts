@@ -1,0 +1,61 @@
+/**
+ * Packed payloads: what upkeep and `tapedeck pack` have deflated. A row of `frame` or `frame_part` with a `codec` has its bytes packed,
+ * and their number before that in `unpacked`. All SQL that reads such bytes takes them from here, so that no reader has to know.
+ */
+
+import type Database from 'better-sqlite3';
+
+/** Raw deflate (RFC 1951). */
+export const DEFLATE = 'deflate';
+
+/** Shorter bytes gain little, and stay text for everybody's SQL. */
+const LEAST_BYTES = 256;
+
+/** A fifth has to be gained. */
+const MOST_OF_BEFORE = 0.8;
+
+/** Fast: the best level gains a few hundredths more, and takes several times as long. */
+const LEVEL = 1;
+
+/** The bytes of a row as they were recorded, in SQL. `row`: the alias of `frame` or of `frame_part` with its point, or nothing. */
+export const payloadSql = (row = '') => bytesSql(row, 'payload');
+
+export const partSql = (row = '') => bytesSql(row, 'bytes');
+
+/** How many bytes that are. It unpacks nothing. */
+export const payloadLengthSql = (row = '') => `ifnull(${row}unpacked, length(${row}payload))`;
+
+export const partLengthSql = (row = '') => `ifnull(${row}unpacked, length(${row}bytes))`;
+
+function bytesSql(row: string, column: string): string {
+  return `iif(${row}codec IS NULL, ${row}${column}, tapedeck_unpacked(${row}codec, ${row}${column}, ${row}unpacked))`;
+}
+
+/** Lets the SQL above run on this connection. */
+export function addUnpacking(store: Database.Database): void {
+  store.function('tapedeck_unpacked', { deterministic: true, directOnly: true }, unpacked);
+}
+
+/** Loaded with the first packed frame: who records has none. */
+let zlib: typeof import('node:zlib') | undefined;
+
+function loadZlib(): typeof import('node:zlib') {
+  zlib ??= process.getBuiltinModule('node:zlib');
+  return zlib;
+}
+
+/** Throws where the bytes are not what was packed: never a wrong payload. */
+function unpacked(codec: unknown, bytes: unknown, size: unknown): Buffer {
+  if (codec !== DEFLATE)
+    throw new Error(`a payload is packed by \`${codec}\`, which this tapedeck does not know`);
+  const whole = loadZlib().inflateRawSync(bytes as Buffer, { maxOutputLength: Math.max(1, Number(size)) });
+  if (whole.length !== size) throw new Error(`a packed payload has ${whole.length} bytes, not ${size}`);
+  return whole;
+}
+
+/** Null: packing does not gain enough. */
+export function packed(bytes: Buffer): Buffer | null {
+  if (bytes.length < LEAST_BYTES) return null;
+  const smaller = loadZlib().deflateRawSync(bytes, { level: LEVEL });
+  return smaller.length <= bytes.length * MOST_OF_BEFORE ? smaller : null;
+}
