@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { TABLES } from '../../src/engine/tables.ts';
 import { openStore, type Store } from '../../src/store/file/open.ts';
 import { processStarted } from '../../src/store/file/process.ts';
+import { mixLines } from '../bench/mix.js';
 import { type Database, newDatabase, withEngine } from '../support/engine.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
 import { differences } from '../support/shipped.ts';
@@ -42,6 +43,24 @@ withEngine('shipping', () => {
     expect(await differences(database, [file])).toEqual([]);
     expect((await ship(host, file)).stderr).toMatch(/shipped 0 frames/);
     expect(await differences(database, [file])).toEqual([]);
+  });
+
+  test('a packed session is there with its bytes as they passed', async () => {
+    const { database, host } = await engineForHosts();
+    const large = 'many words and more '.repeat(80_000);
+    const lines = [...mixLines(200), large, large];
+    const file = newStore((store) => {
+      storeSession(store, { lines });
+      storeSession(store, { lines: [...mixLines(50)] });
+    });
+    await tapedeckInProcess(['pack', '--db', file]);
+    expect((await ship(host, file)).stderr).toMatch(/shipped 252 frames/);
+    expect(await differences(database, [file])).toEqual([]);
+    const [row] = await database.query<{ bytes: string }>(
+      `SELECT sum(length(payload)) + (SELECT sum(length(bytes)) FROM tapedeck.frame_part) AS bytes FROM tapedeck.frame`,
+    );
+    const passed = [...lines, ...mixLines(50)].reduce((sum, line) => sum + Buffer.byteLength(line), 0);
+    expect(Number(row?.bytes)).toBe(passed);
   });
 
   test('recordings by HTTP and by stdio, with events, edits, faults and traces, are there as they are here', async () => {

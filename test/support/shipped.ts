@@ -1,6 +1,7 @@
 /** Holds an engine against the stores that were shipped to it, by plain SQL on both sides: every table, every column, every byte. */
 
 import { createHash } from 'node:crypto';
+import { partSql, payloadSql } from '../../src/store/file/codec.ts';
 import { openForReading, type Store } from '../../src/store/file/open.ts';
 import type { Database } from './engine.ts';
 
@@ -9,14 +10,17 @@ type Row = Record<string, unknown>;
 /** What a local row is called in the engine, by table; `key` orders the rows. */
 const LOCAL: Readonly<Record<string, { sql: string; key: string }>> = {
   frame: {
-    sql: `SELECT f.seq, f.at, f.channel, f.size, f.flags, f.http, f.sha256, r.rules, f.payload FROM frame AS f
+    sql: `SELECT f.seq, f.at, f.channel, f.size, f.flags, f.http, f.sha256, r.rules, ${payloadSql('f.')} AS payload FROM frame AS f
       LEFT JOIN frame_redaction AS r ON r.session = f.session AND r.seq = f.seq WHERE f.session = ? ORDER BY f.seq`,
     key: 'seq',
+  },
+  frame_part: {
+    sql: `SELECT seq, part, ${partSql()} AS bytes FROM frame_part WHERE session = ? ORDER BY seq, part`,
+    key: 'seq, part',
   },
   ...Object.fromEntries(
     (
       [
-        ['frame_part', 'seq, part'],
         ['frame_fault', 'seq'],
         ['sse_event', 'seq'],
         ['unfinished', 'channel, http, part'],
@@ -180,7 +184,7 @@ function digestOf(store: Store, number: number): string {
       .update(payload as Buffer);
     const parts = store
       .prepare<[number, unknown], Buffer>(
-        'SELECT bytes FROM frame_part WHERE session = ? AND seq = ? ORDER BY part',
+        `SELECT ${partSql()} FROM frame_part WHERE session = ? AND seq = ? ORDER BY part`,
       )
       .pluck();
     for (const part of parts.iterate(number, seq)) hash.update(part);

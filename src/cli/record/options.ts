@@ -5,13 +5,7 @@
 
 import { parseArgs } from 'node:util';
 import { CONFIG_OPTIONS } from '../../config/location.ts';
-import {
-  checkUpkeep,
-  PACK_OPTION,
-  type RawUpkeep,
-  RETENTION_OPTIONS,
-  readSize,
-} from '../../config/sizes.ts';
+import { checkUpkeep, PACK_OPTION, type RawUpkeep, RETENTION_OPTIONS, readSize } from '../../config/sizes.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { RawFaults } from '../../fault/faults.ts';
 import { FAULT_OPTIONS } from '../../fault/options.ts';
