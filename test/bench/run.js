@@ -1,5 +1,6 @@
 // `npm run bench`: every row of the design's speed table, as ratios within one run. `--quick` gives a first idea. `--only sse`
 // measures one part, or several, as quickly: less than a minute each, but for `store` and `retention`; with `--full` as the table does.
+// `--only soak` takes an hour, or `SOAK_MINUTES`, and is no part of the whole.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { arch, cpus, platform, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import { benchMemory } from './memory.js';
 import { benchPack } from './pack.js';
 import { benchReplay } from './replay.js';
 import { benchRetention } from './retention.js';
+import { benchSoak } from './soak.js';
 import { benchSse } from './sse.js';
 import { benchStart } from './start.js';
 import { absoluteRows, benchStdio, lossOf, SERVERS, stdioRows } from './stdio.js';
@@ -31,6 +33,7 @@ const PARTS = {
   pack: benchPack,
   retention: benchRetention,
   viewer: benchViewer,
+  soak: benchSoak,
 };
 const { isQuick, parts } = readArguments();
 const size = isQuick
@@ -84,7 +87,7 @@ try {
 function readArguments() {
   const flag = { type: 'boolean' };
   const { values } = parseArgs({ options: { quick: flag, full: flag, only: { type: 'string' } } });
-  const parts = values.only?.split(',') ?? Object.keys(PARTS);
+  const parts = values.only?.split(',') ?? Object.keys(PARTS).filter((part) => part !== 'soak');
   const unknown = parts.find((part) => !Object.hasOwn(PARTS, part));
   if (unknown !== undefined) {
     console.error(`Expected \`--only\` with some of ${Object.keys(PARTS).join(', ')}, got \`${unknown}\`.`);

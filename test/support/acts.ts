@@ -4,6 +4,7 @@
  */
 
 import { openStore } from '../../src/store/file/open.ts';
+import { prepareDrain } from './operations.ts';
 import { FAKE_SECRETS } from './secrets.ts';
 import { type Act, type Line, perform, type Stage } from './stage.ts';
 
@@ -120,6 +121,12 @@ export const ACTS: Readonly<Record<string, Act>> = {
     stopAfter: /listening on .*\n/,
     isLive: true,
   },
+  'npx mcp-tapedeck record http://127.0.0.1:3001/mcp --admin 127.0.0.1:9464 --log json --log-level debug --grace 60':
+    {
+      before: () => prepareDrain(3001, new URL('http://127.0.0.1:8808/mcp')),
+      stopAfter: /session-started.*\n/,
+      isLive: true,
+    },
   'npx mcp-tapedeck record http://127.0.0.1:3001/mcp --log json': {
     stopAfter: /listening.*\n/,
     isLive: true,

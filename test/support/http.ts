@@ -1,5 +1,11 @@
 /** Real servers and sockets for the tests of the HTTP proxy; each test closes what it opened. */
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+} from 'node:http';
 import {
   type AddressInfo,
   connect,
@@ -61,13 +67,13 @@ export async function startProxy(upstream: string, options: Partial<HttpOptions>
 /** An upstream made of Node's own server, without its manners: no limits, no headers of its own. */
 export async function startServer(
   listener: RequestListener,
-  options = {},
+  { port: wanted, ...options }: ServerOptions & { port?: number } = {},
 ): Promise<{ url: string; server: Server }> {
   const server = createServer({ keepAliveTimeout: 0, ...options }, (request, response) => {
     response.sendDate = false;
     listener(request, response);
   });
-  const port = await listenOn(server);
+  const port = await listenOn(server, '127.0.0.1', wanted);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
@@ -91,10 +97,10 @@ export async function startTcpServer(onSocket: (socket: Socket) => void): Promis
   return `http://127.0.0.1:${port}`;
 }
 
-export function listenOn(server: TcpServer, host = '127.0.0.1'): Promise<number> {
+export function listenOn(server: TcpServer, host = '127.0.0.1', wanted = 0): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, host, () => resolve((server.address() as AddressInfo).port));
+    server.listen(wanted, host, () => resolve((server.address() as AddressInfo).port));
   });
 }
 

@@ -1,6 +1,7 @@
 /** What an operator sees and does: the admin port, a server with sessions and streams, clients of it. */
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { startServer } from './http.ts';
 import { postTo } from './http-record.ts';
 import { type Run, until } from './tapedeck.ts';
@@ -68,31 +69,63 @@ export type SessionServer = {
  */
 export async function startSessionServer(
   onOther: (response: ServerResponse) => void = (response) => response.writeHead(405).end(),
+  port = 0,
 ): Promise<SessionServer> {
   const streams: ServerResponse[] = [];
-  const { url } = await startServer(async (asked, response) => {
-    if (asked.method === 'GET') {
-      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-      response.flushHeaders();
-      streams.push(response);
-      return;
-    }
-    if (asked.method !== 'POST') {
-      onOther(response);
-      return;
-    }
-    const { id, method } = JSON.parse(await bodyOf(asked));
-    if (method === 'missing') {
-      response.writeHead(404).end();
-      return;
-    }
-    const headers: Record<string, string> = { 'Content-Type': 'application/json' };
-    if (method === 'initialize') headers['Mcp-Session-Id'] = randomUUID();
-    const info = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 's', version: '1' } };
-    const result = method === 'initialize' ? info : { content: [] };
-    response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, result }));
-  });
+  const { url } = await startServer(
+    async (asked, response) => {
+      if (asked.method === 'GET') {
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        response.flushHeaders();
+        streams.push(response);
+        return;
+      }
+      if (asked.method !== 'POST') {
+        onOther(response);
+        return;
+      }
+      const { id, method } = JSON.parse(await bodyOf(asked));
+      if (method === 'missing') {
+        response.writeHead(404).end();
+        return;
+      }
+      const headers: Record<string, string> = { 'Content-Type': 'application/json' };
+      if (method === 'initialize') headers['Mcp-Session-Id'] = randomUUID();
+      const info = {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        serverInfo: { name: 's', version: '1' },
+      };
+      const result = method === 'initialize' ? info : { content: [] };
+      response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    },
+    { port },
+  );
   return { url: `${url}/mcp`, streams };
+}
+
+/**
+ * A client of a recorder that is started at this URL a moment later: opens a session and a stream, which its server ends once the
+ * recorder drains. The server is started here, on the port.
+ */
+export async function prepareDrain(port: number, url: URL): Promise<void> {
+  const server = await startSessionServer(undefined, port);
+  void (async () => {
+    let client: RawClient | undefined;
+    await until('the recorder listens', async () => {
+      client = await startRawClient(url).catch(() => undefined);
+      return client !== undefined;
+    });
+    const stream = await client?.stream();
+    const isListening = () =>
+      new Promise<boolean>((resolve) => {
+        const socket = connect(Number(url.port), url.hostname, () => resolve(true));
+        socket.once('error', () => resolve(false)).once('connect', () => socket.destroy());
+      });
+    await until('it drains', async () => !(await isListening()));
+    for (const one of server.streams) one.end();
+    stream?.resume();
+  })();
 }
 
 export type RawClient = {

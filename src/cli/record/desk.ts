@@ -208,10 +208,12 @@ export async function recordUntil(
     log.info(
       'stopping',
       `stopping; ${what} open and may go on for ${graceMs / 1000} s, unless a second signal cuts it short`,
+      { open },
     );
   }
   await Promise.all(captures.map((capture) => capture.stop()));
   await Promise.all(recordings.map((recording) => recording.close()));
+  log.debug('stopped', 'what passed is stored');
 }
 
 export const STRICT_REFUSED = 1;
