@@ -19,6 +19,7 @@ const ENTRIES = {
   main: 'cli/main.js',
   index: 'index.js',
   vitest: 'kit/vitest.js',
+  record: 'record/record.js',
   'schema-thread': 'inspect/schema/schema-thread.js',
   'demo-server': 'cli/first/demo-server.js',
 };
@@ -31,7 +32,7 @@ const THREADS = [
   { 'ask-reader': 'mcp/read/thread.js' },
 ];
 
-const TYPES = ['index.d.ts', 'kit/vitest.d.ts'];
+const TYPES = ['index.d.ts', 'kit/vitest.d.ts', 'record/record.d.ts'];
 
 /** Returns the modules that are taken in. */
 async function bundle(entries, codeSplitting) {

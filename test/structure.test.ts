@@ -83,6 +83,7 @@ const MAY_IMPORT: Record<string, string> = {
   'engine/read': 'PROTOCOL STORE INSPECT engine',
 
   ship: 'PROTOCOL STORE engine',
+  record: 'PROTOCOL STORE capture config version.ts',
 
   ci: 'PROTOCOL INSPECT',
 

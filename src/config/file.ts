@@ -1,7 +1,8 @@
 /** Reads configuration files: JSON, with comments and trailing commas. Everything in them is checked. */
 
 import { readFileSync } from 'node:fs';
-import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { createRequire } from 'node:module';
+import type { Node, ParseError } from 'jsonc-parser';
 import { type ErrorCode, readFailure, TapedeckError } from '../errors.ts';
 import { nearest } from '../protocol/nearest.ts';
 import { escapeText, withoutByteOrderMark } from '../protocol/text.ts';
@@ -12,8 +13,14 @@ import { type ConfigurationFile, ownConfigPath } from './location.ts';
 /** `values` as words of a command line; `place` is file, line and column. */
 export type Setting = { name: string; key: Key; values: string[]; place: string };
 
+/** Loaded where there is a file to read: it takes longer than the whole library that records. */
+function loadJson(): typeof import('jsonc-parser') {
+  return createRequire(import.meta.url)('jsonc-parser');
+}
+
 /** Throws `TapedeckError` with file, line and column of what is wrong: `corrupt` where it is no JSON, else `usage`. */
 export function readConfiguration(file: ConfigurationFile, env: NodeJS.ProcessEnv): Setting[] {
+  const { getNodeValue, parseTree, printParseErrorCode } = loadJson();
   const text = readText(file.path);
   const fail = (offset: number, words: string, code: ErrorCode = 'usage'): never => {
     // Keys and values may come with somebody else's project, and are hostile on a terminal.

@@ -181,6 +181,8 @@ export type FrameView = {
   } | null;
   truncated?: true;
   unfinished?: true;
+  /** Not the bytes that passed: an SDK had parsed them. */
+  reserialised?: true;
   messages: {
     kind: string;
     id: string | null;

@@ -58,7 +58,7 @@ function writeSession(store, s, name, pending) {
 
 function framesOf(count, startedAt, random, words) {
   const pending = createPendingSession({ basis: 'stdio-process', transport: 'stdio' });
-  const framer = createStdioFramer(pending, 1024 * 1024, null);
+  const framer = createStdioFramer(pending, 1024 * 1024, null, 'stdio-process');
   let said = 0;
   let at = startedAt;
   const say = (channel, message) => {

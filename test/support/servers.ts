@@ -13,9 +13,11 @@ export type DualEra = {
   requests(): string[][];
 };
 
-/** The server of both eras. */
-export async function startDualEra(): Promise<DualEra> {
-  const run = start(process.execPath, [fixture('dual-era-server.js')], { env: { TELL_REQUESTS: '1' } });
+/** The server of both eras. With `RECORD_DB` it records itself there. */
+export async function startDualEra(env: Record<string, string> = {}): Promise<DualEra> {
+  const run = start(process.execPath, [fixture('dual-era-server.js')], {
+    env: { TELL_REQUESTS: '1', ...env },
+  });
   await until('the server listens', () => run.stdout().includes('/mcp\n'));
   return {
     url: new URL(run.stdout().toString().trim()),

@@ -22,7 +22,7 @@ import { printPlan, readReplayFaults } from './faulty.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
 import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
 import { checkServing, createStop, type ServingOptions, type Stop, serve } from './serving.ts';
-import { openSource, RECORDING } from './source.ts';
+import { openSource, RECORDING, sayReserialised } from './source.ts';
 import { checkSuggestOptions, SUGGEST_OPTIONS, suggestIgnore } from './suggest.ts';
 
 type Options = ModeOptions &
@@ -276,6 +276,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       onNotice: log.notice,
     };
     const mock = createMock({ recording, matching, speed, events, live });
+    sayReserialised(io, recording.session);
     sayRedactedSkills(io, recording);
     // Until here a signal ends the process at once, however large the recording is.
     stop = createStop(io);

@@ -3,7 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TapedeckError } from '../../errors.ts';
 import { isTextRecording, openRecordingSource, type Source } from '../../sources/source.ts';
-import { type Io, onStopSignals, pathOf, storeOf } from '../io.ts';
+import { type Io, onStopSignals, pathOf, say, storeOf } from '../io.ts';
 import { createProgress, notices } from '../output.ts';
 
 export const RECORDING = {
@@ -38,6 +38,15 @@ export async function openSource(io: Io, recording: string, db: string | undefin
     ignoreSignals();
     progress.end();
   }
+}
+
+/** What a recording of parsed messages costs: everything but these numbers is compared by value anyway. */
+export function sayReserialised(io: Io, { basis }: { basis: string }): void {
+  if (basis !== 'sdk-transport') return;
+  say(
+    io,
+    'this recording comes from the transport of an SDK, which had parsed its messages: whole numbers beyond 2^53 and the order of keys are not those that passed',
+  );
 }
 
 /** Opens all of them, for as long as `work` takes. */

@@ -10,7 +10,7 @@ import { type Command, type Io, ignoreErrors, onStopSignals } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
 import { writeReport } from '../output.ts';
 import { HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
-import { openSource, RECORDING } from './source.ts';
+import { openSource, RECORDING, sayReserialised } from './source.ts';
 import {
   checkedJson,
   checkedLines,
@@ -114,6 +114,7 @@ export const verifyCommand: Command<Options> = {
     try {
       const recording = readRecording(store, session, keyStores);
       checkNames(recording, [...argv.only, ...argv.skip.filter((name) => !isNews(name))]);
+      sayReserialised(io, session);
       const at = Date.now();
       const verification = await Promise.race([verify(recording, connect, options), stopped]);
       if (verification !== null) report(io, verification, argv, at);

@@ -4,6 +4,7 @@ import type { WatchedRecorder } from '../../admin/metrics.ts';
 import type { Service } from '../../admin/service.ts';
 import { now } from '../../capture/clock.ts';
 import type { HttpCapture } from '../../capture/http/proxy.ts';
+import { labelsIn } from '../../config/labels.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
 import type { RecordingRules } from '../../store/record/thread.ts';
@@ -12,7 +13,7 @@ import { type Io, onStopSignals, storeOf } from '../io.ts';
 import type { AdminAccess, Operations } from './admin.ts';
 import type { HttpRecordOptions } from './http-options.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
-import { labelsIn, type RecordOptions, troubleText } from './options.ts';
+import { type RecordOptions, troubleText } from './options.ts';
 
 export type Desk = {
   io: Io;
@@ -174,7 +175,7 @@ export function openUrlRecorder(
       cwd: null,
       at: now(),
       pid: process.pid,
-      parentPid: process.ppid,
+      parentPid: null,
       tapedeck: VERSION,
     },
     onNotice: (text) => log.info('notice', text),

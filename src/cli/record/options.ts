@@ -150,12 +150,6 @@ export function isAddress(word: string): boolean {
   return /^https?:/i.test(word) || /^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}(?:[/?#]|$)/i.test(word);
 }
 
-/** The labels of a recording, with the run that the environment names (`TAPEDECK_RUN`), where none is among them. */
-export function labelsIn(env: NodeJS.ProcessEnv, labels: RecordOptions['labels']): RecordOptions['labels'] {
-  const { TAPEDECK_RUN: run = '' } = env;
-  return run === '' || labels.some(([key]) => key === 'run') ? labels : [...labels, ['run', run]];
-}
-
 /** Checks and completes the options. Throws `TapedeckError` `usage`. */
 export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
   return {

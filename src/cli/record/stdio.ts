@@ -5,6 +5,7 @@ import { now } from '../../capture/clock.ts';
 import { dieBy, whyNotStarted } from '../../capture/stdio/child.ts';
 import { captureStdio, type RelayedStreams, type StdioEnd } from '../../capture/stdio/relay.ts';
 import { openStderr, openStdin, openStdout } from '../../capture/stdio/streams.ts';
+import { labelsIn } from '../../config/labels.ts';
 import type { TapedeckError } from '../../errors.ts';
 import { commandLine } from '../../protocol/text.ts';
 import type { EndReason } from '../../store/file/columns.ts';
@@ -12,7 +13,7 @@ import { openRecorder, type Recorder } from '../../store/record/recorder.ts';
 import { VERSION } from '../../version.ts';
 import type { Operations } from './admin.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
-import { checkRedaction, labelsIn, type RecordCommand, troubleText } from './options.ts';
+import { checkRedaction, type RecordCommand, troubleText } from './options.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {

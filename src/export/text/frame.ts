@@ -18,8 +18,8 @@ import { BadLine, type Members, wellFormed } from './members.ts';
 
 /** By channel the parts that it may have, the ordinary one first. */
 const PARTS: Record<Channel, readonly [FramePart, ...FramePart[]]> = {
-  stdin: ['line', 'lsp-header', 'lsp-body'],
-  stdout: ['line', 'lsp-header', 'lsp-body'],
+  stdin: ['line', 'lsp-header', 'lsp-body', 'reserialised'],
+  stdout: ['line', 'lsp-header', 'lsp-body', 'reserialised'],
   stderr: ['line', 'lsp-header', 'lsp-body'],
   request: ['body', 'foreign-body'],
   response: ['body', 'foreign-body'],

@@ -39,6 +39,7 @@ export type Header = {
 
 const BASES: Record<Basis, true> = {
   'stdio-process': true,
+  'sdk-transport': true,
   'session-header': true,
   'sse-endpoint': true,
   stateless: true,
@@ -172,7 +173,7 @@ export function readHeader(line: Members): Header {
 function readSession(session: Members): Header {
   const basis = required(session, 'basis', session.oneOf('basis', BASES));
   const transport = required(session, 'transport', session.oneOf('transport', TRANSPORTS));
-  if ((basis === 'stdio-process') !== (transport === 'stdio')) {
+  if ((basis === 'stdio-process' || basis === 'sdk-transport') !== (transport === 'stdio')) {
     throw new BadLine(`expected a transport that fits the basis ${basis}, got ${transport}`);
   }
   return {

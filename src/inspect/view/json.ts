@@ -96,7 +96,7 @@ export function* frameJson(sessionId: string, frame: StoredFrame, details: Frame
   const messages = frame.messages.map((row) =>
     messageJson(row, details.fateOf?.(row) ?? null, repeats?.get(row.n)),
   );
-  yield `${cutJson(frame)},"messages":${JSON.stringify(messages)}}\n`;
+  yield `${formJson(frame)},"messages":${JSON.stringify(messages)}}\n`;
 }
 
 function httpJson({ http }: StoredFrame, { summaryOf }: FrameDetails) {
@@ -118,7 +118,9 @@ function* sseJson({ channel, payload, http }: StoredFrame): Generator<string> {
   yield '}';
 }
 
-function cutJson({ http, truncated, isUnfinished }: StoredFrame): string {
+/** What is not ordinary about how it was kept. */
+function formJson({ part, http, truncated, isUnfinished }: StoredFrame): string {
+  if (part === 'reserialised' && !truncated) return ',"reserialised":true';
   if (!truncated) return '';
   if (isUnfinished) return ',"unfinished":true';
   return `,"truncated":true${http === null ? '' : `,"sha256":${JSON.stringify(http.sha256)}`}`;

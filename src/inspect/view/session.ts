@@ -126,7 +126,7 @@ function endOf(session: SessionRow): string {
     case 'stopped':
       return 'stopped';
     default:
-      if (isHttp(session)) return HTTP_ENDS[state] ?? state;
+      if (isHttp(session) || session.basis === 'sdk-transport') return HTTP_ENDS[state] ?? state;
       return session.signal ?? `exit ${session.exitCode}`;
   }
 }
@@ -188,14 +188,25 @@ function importedLine({ importedFrom }: SessionRow): [string, string][] {
   return [['imported', `from ${importedFrom}: messages as it kept them, not the bytes that passed`]];
 }
 
+/** Whether it is the session of a program that was started for it. */
+function isStarted({ importedFrom, basis }: SessionRow): boolean {
+  return importedFrom === null && basis !== 'sdk-transport';
+}
+
 function stdioLines(session: SessionRow): [string, string][] {
   return [
-    [session.importedFrom === null ? 'command' : 'target', session.target || 'unknown'],
+    [isStarted(session) ? 'command' : 'target', session.target || 'unknown'],
     ['client', who(session.clientName, session.clientVersion, processOf(session))],
     ['server', who(session.serverName, session.serverVersion, '')],
     ['protocol', session.protocolVersion ?? 'unknown'],
+    ...(session.basis === 'sdk-transport' ? [SESSION_HEADER_RESERIALISED] : []),
   ];
 }
+
+const SESSION_HEADER_RESERIALISED: [string, string] = [
+  'transport',
+  'of an SDK: messages as it had parsed them, written anew; not the bytes that passed',
+];
 
 const TRANSPORTS: Record<string, string> = {
   'session-header': 'Streamable HTTP, a session by its Mcp-Session-Id',
@@ -233,10 +244,17 @@ const SESSION_HEADER_HTTP_ENDS: Record<string, string> = {
   'server-closed': 'the server closed the stream',
 };
 
+const SDK_ENDS: Record<string, string> = {
+  'client-closed': 'the client closed the transport',
+  'server-closed': 'the server closed the transport',
+};
+
 /** How a session ended, and how long it had lasted by then. */
 export function endText(session: SessionRow): string {
-  const { endReason, endedAt, startedAt, transport } = session;
+  const { endReason, endedAt, startedAt, transport, basis } = session;
   const lasted = endedAt === null ? '' : `, after ${formatDuration((endedAt - startedAt) / 1000)}`;
+  if (basis === 'sdk-transport' && endReason !== null)
+    return `${SDK_ENDS[endReason] ?? endOf(session)}${lasted}`;
   if (transport !== 'stdio') return `${SESSION_HEADER_HTTP_ENDS[endReason ?? ''] ?? endOf(session)}${lasted}`;
   const why = endReason === 'client-closed' ? ', the client closed first' : '';
   return `${endOf(session)}${lasted}${why}`;

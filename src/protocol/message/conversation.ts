@@ -116,7 +116,13 @@ export function messagesOf(frame: FrameWithReading): readonly Message[] {
     : messages.map((message) => withRemarks(message, http.marks));
 }
 
-const HOLDS_MESSAGES: ReadonlySet<FramePart> = new Set<FramePart>(['line', 'lsp-body', 'body', 'event']);
+const HOLDS_MESSAGES: ReadonlySet<FramePart> = new Set<FramePart>([
+  'line',
+  'lsp-body',
+  'reserialised',
+  'body',
+  'event',
+]);
 
 /** The bytes of a frame that its messages are read from: of an event its data, else all of it. */
 export function jsonOf(frame: Pick<FrameWithReading, 'channel' | 'payload' | 'reading' | 'fault'>): Buffer {

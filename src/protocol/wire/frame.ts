@@ -66,11 +66,21 @@ export type LineEnd = '' | '\n' | '\r\n';
  * `line`: one stdio line. `lsp-header` and `lsp-body`: a peer that frames like the Language Server Protocol
  * (`Content-Length: n`, blank line, n bytes), which MCP does not allow but some servers do.
  *
+ * `reserialised`: a message that an SDK's transport handed over as an object, as the line that was made of it here.
+ *
  * `body`: an HTTP body that is meant to hold messages, without its content coding. `foreign-body`: one that is not (OAuth,
  * an error page, `Accepted`). `event`: an SSE block that holds a message, with the empty line that ends it. `block`: an
  * SSE block that holds none (a comment, a priming event, `endpoint`).
  */
-export type FramePart = 'line' | 'lsp-header' | 'lsp-body' | 'body' | 'foreign-body' | 'event' | 'block';
+export type FramePart =
+  | 'line'
+  | 'lsp-header'
+  | 'lsp-body'
+  | 'reserialised'
+  | 'body'
+  | 'foreign-body'
+  | 'event'
+  | 'block';
 
 /** What a frame that came by HTTP has besides. */
 export type FrameHttp = {

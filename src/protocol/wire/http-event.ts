@@ -51,6 +51,8 @@ export type HttpResponseEvent = {
   /** As the server wrote them, with the edits in place. */
   rawHeaders: readonly string[];
   edits: readonly HeaderEdit[];
+  /** The body comes without the content coding that its header names. */
+  isDecoded?: true;
 };
 
 export type HttpEndEvent = {

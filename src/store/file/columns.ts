@@ -22,7 +22,8 @@ export type StdioGap = { channel: StdioChannel; loss: Loss; endsInsideLine: bool
 /** What the row of a session says of its redaction; null: there was none. `key` tells one store's placeholders from another's. */
 export type SessionRedaction = RedactionProfile & { key: string };
 
-export type Basis = 'stdio-process' | HttpBasis;
+/** `sdk-transport`: one transport of an SDK, whatever it spoke; its messages stand in the channels of stdio. */
+export type Basis = 'stdio-process' | 'sdk-transport' | HttpBasis;
 
 export type Transport = 'stdio' | HttpTransport;
 
@@ -82,7 +83,7 @@ type Form = Pick<Frame, 'lineEnd' | 'part' | 'truncated' | 'client'> & { marks: 
 
 const LINE_END_WORDS: Record<LineEnd, string> = { '\n': '', '\r\n': 'crlf', '': 'no-line-end' };
 
-const PARTS: readonly FramePart[] = ['lsp-header', 'lsp-body', 'foreign-body', 'block'];
+const PARTS: readonly FramePart[] = ['lsp-header', 'lsp-body', 'reserialised', 'foreign-body', 'block'];
 
 const MARKS: readonly HttpMark[] = ['undecoded', 'wrong-type', 'incomplete', 'replayed'];
 

@@ -24,8 +24,11 @@ export type Batcher = {
   flush(): void;
 };
 
-/** `onBatch` gets each batch whole, of so many items, and owns its buffer from then on. */
-export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>, items: number) => void): Batcher {
+/** `onBatch` gets each batch whole, of so many items, and owns its buffer from then on. `isGuest`: what waits keeps no process alive. */
+export function createBatcher(
+  onBatch: (batch: Uint8Array<ArrayBuffer>, items: number) => void,
+  isGuest = false,
+): Batcher {
   let buffer = Buffer.alloc(0);
   let used = 0;
   let items = 0;
@@ -45,7 +48,12 @@ export function createBatcher(onBatch: (batch: Uint8Array<ArrayBuffer>, items: n
     else buffer.set(bytes, used + HEADER_BYTES);
     used += needed;
     items += 1;
-    timer ??= setTimeout(flush, RIPE_AFTER_MS);
+    timer ??= plan();
+  }
+
+  function plan(): NodeJS.Timeout {
+    const planned = setTimeout(flush, RIPE_AFTER_MS);
+    return isGuest ? planned.unref() : planned;
   }
 
   function grow(needed: number): void {

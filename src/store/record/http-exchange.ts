@@ -79,6 +79,8 @@ export class OpenHttpExchange {
   #request: BodyCollector | null = null;
   #response: BodyCollector | null = null;
   #events: EventCollector | null = null;
+  /** The answer comes without its content coding. */
+  #isDecoded = false;
   #unfinished: Partial<Record<HttpChannel, UnfinishedFrame>> = {};
 
   constructor(event: HttpRequestEvent, run: HttpRun) {
@@ -197,12 +199,16 @@ export class OpenHttpExchange {
   /** What has come so far of what is not whole. Nothing can be searched for secrets while it is in a content coding. */
   #fragments(channel: HttpChannel): readonly Buffer[] {
     if (channel === 'sse') return this.#events?.held() ?? NOTHING;
-    const [body, headers] =
+    const [body, coding] =
       channel === 'request'
-        ? [this.#request, this.#row.requestHeaders]
-        : [this.#response, this.#row.responseHeaders];
+        ? [this.#request, this.#codingOf(this.#row.requestHeaders)]
+        : [this.#response, this.#responseCoding()];
     if (body === null) return NOTHING;
-    return this.#run.firstSign === null || isIdentity(this.#codingOf(headers)) ? body.held : NOTHING;
+    return this.#run.firstSign === null || isIdentity(coding) ? body.held : NOTHING;
+  }
+
+  #responseCoding(): string {
+    return this.#isDecoded ? 'identity' : this.#codingOf(this.#row.responseHeaders);
   }
 
   /** What HTTP/2 makes of its messages is a coding that is not undone. */
@@ -237,12 +243,13 @@ export class OpenHttpExchange {
   #beginResponse(event: HttpResponseEvent): void {
     const { maxFrameBytes, sessions } = this.#run;
     addResponse(this.#row, event);
+    this.#isDecoded = event.isDecoded === true;
     this.assign(null).touch(this.#row);
     const sessionId = headerOf(event.rawHeaders, 'mcp-session-id') || null;
     sessions.responded(this.#id, { at: event.at, status: event.status, sessionId });
     if (mediaTypeOf(event.rawHeaders) !== EVENTS_TYPE) return;
     this.#events = createEventCollector({
-      coding: contentCodingOf(event.rawHeaders),
+      coding: this.#responseCoding(),
       maxBytes: maxFrameBytes,
       onBlock: (block) => this.#addBlock(block),
       onSkip: (bytes) => this.#session?.lose(0, bytes),
@@ -299,7 +306,7 @@ export class OpenHttpExchange {
     const response = this.#response;
     const session = this.assign(null);
     if (response !== null && response.size > 0) {
-      const body = response.collect(this.#codingOf(row.responseHeaders));
+      const body = response.collect(this.#responseCoding());
       let messages: readonly Message[] | undefined;
       const part = partOfResponse(row.status ?? 0, this.#requests, () => {
         messages = parseMessages(body.payload);

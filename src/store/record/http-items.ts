@@ -74,7 +74,7 @@ export function appendHttpItem(append: Append, item: HttpItem): void {
       append(KIND.requestEnd, exchange, at, NOTHING);
       return;
     case 'response':
-      if (item.edits.length > 0) break;
+      if (item.edits.length > 0 || item.isDecoded) break;
       append(KIND.responseHead, exchange, at, responseHead(item));
       return;
     case 'end':

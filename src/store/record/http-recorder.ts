@@ -12,12 +12,18 @@ import { type RecorderOptions, type RecordingRules, startWriter, type Watched } 
 export type HttpRecorder = Watched & {
   /** What has not been stored yet is recorded by these rules. */
   setRules(rules: RecordingRules): void;
+  /** Counts a body, or its rest, that nobody could show. */
+  lose(exchange: number, at: number, side: 'request' | 'response', bytes: number): void;
   /** Keeps a copy. In strict mode it may return a promise: wait for it before reading on. */
   append(event: HttpEvent): Promise<void> | undefined;
   /** Whether the store could be opened. */
   opened: Promise<boolean>;
+  /** Settles once everything appended so far is stored, or given up. */
+  flush(): Promise<void>;
   /** Stores what is on its way, then the end of the sessions that are open. */
   close(end: SessionEnd): Promise<void>;
+  /** The same where the process ends in this turn (thread.ts). False: something is lost. */
+  closeAtExit(end: SessionEnd, waitMs: number): boolean;
 };
 
 /** How often losses are reported while no event that is kept takes them along. */
@@ -32,7 +38,7 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
 
   function append(event: HttpEvent): Promise<void> | undefined {
     if (!options.isStrict && drops(event)) {
-      timer ??= setTimeout(report, REPORT_AFTER_MS);
+      timer ??= setTimeout(report, REPORT_AFTER_MS).unref();
       return undefined;
     }
     unreported.report(event.exchange);
@@ -63,7 +69,7 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
   /** Not while there is no room: reports of losses must not take more than what was lost. */
   function report(): void {
     timer = undefined;
-    if (writer.isFull(0)) timer = setTimeout(report, REPORT_AFTER_MS);
+    if (writer.isFull(0)) timer = setTimeout(report, REPORT_AFTER_MS).unref();
     else unreported.reportAll();
   }
 
@@ -72,11 +78,21 @@ export function openHttpRecorder(options: RecorderOptions): HttpRecorder {
     setRules: writer.setRules,
     figures: writer.figures,
     queue: writer.queue,
+    lose: (exchange, at, side, bytes) =>
+      appendHttpItem(writer.append, { type: 'lost', exchange, at, side, pieces: 1, bytes }),
     opened: writer.opened,
+    flush() {
+      unreported.reportAll();
+      return writer.flush();
+    },
     close(end) {
       clearTimeout(timer);
       unreported.reportAll();
       return writer.close(end);
+    },
+    closeAtExit(end, waitMs) {
+      unreported.reportAll();
+      return writer.closeAtExit(end, waitMs);
     },
   };
 }

@@ -43,7 +43,7 @@ export type Intake = {
    * that began without redaction.
    */
   setRedaction(profile: RedactionProfile): void;
-  /** Who uses a recorder by stdio; call it before `open`. Null: unknown. */
+  /** Who uses a recorder, where that is one process; call it before `open`. Null: unknown. */
   setClient(client: ClientProcess | null): void;
   /** So many sessions have not ended. */
   openSessions(): number;
@@ -115,7 +115,7 @@ export function createIntake(
   const [detour, framer] = [createDetour(), createFramer()];
 
   function createFramer(): Framer {
-    if (isStdio) return createStdioFramer(sessionOf(1), maxFrameBytes, rules.firstSign);
+    if (isStdio) return createStdioFramer(sessionOf(1), maxFrameBytes, rules.firstSign, start.basis);
     return createHttpFramer({
       ...{ maxFrameBytes, firstSign: rules.firstSign, sessionOf, onConnection: peers.saw },
       keepsUndecoded: !rules.redactor()?.isOn('undecoded'),
@@ -268,7 +268,7 @@ export function createIntake(
       opened = isOnDetour ? opened && prepare(opened.store) : store;
     },
     setClient(found) {
-      if (isStdio) client = found;
+      client = found;
     },
     waiting() {
       let frames = 0;

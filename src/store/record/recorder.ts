@@ -2,7 +2,7 @@
  * Recording stdio, on the relay's thread: takes chunks and never makes the traffic wait (unless it is told to). What is
  * on its way to the writer is bounded in bytes; beyond that, chunks are dropped and counted.
  */
-import { CHANNELS, type Chunk } from '../../protocol/wire/frame.ts';
+import { CHANNELS, type Chunk, type StdioChannel } from '../../protocol/wire/frame.ts';
 import type { SessionEnd } from '../file/columns.ts';
 import { FAULT_KIND, type FaultyFrame, faultItem } from './batch.ts';
 import { type RecorderOptions, startWriter, type Watched } from './thread.ts';
@@ -10,6 +10,8 @@ import { type RecorderOptions, startWriter, type Watched } from './thread.ts';
 export type Recorder = Watched & {
   /** Keeps a copy of the chunk. In strict mode it may return a promise: wait for it before reading on. */
   append(chunk: Chunk): Promise<void> | undefined;
+  /** Counts a line that nobody could show. */
+  lose(channel: StdioChannel): void;
   /** Keeps a line that a fault was put into. What came before it on its channel must have ended a line. */
   appendFaulty(frame: FaultyFrame): void;
   serverStarted(pid: number): void;
@@ -17,8 +19,12 @@ export type Recorder = Watched & {
   isClientGone(): boolean;
   /** Whether the store could be opened. */
   opened: Promise<boolean>;
+  /** Settles once everything appended so far is stored, or given up. */
+  flush(): Promise<void>;
   /** Stores what is on its way, then the session's end. */
   close(end: SessionEnd): Promise<void>;
+  /** The same where the process ends in this turn (thread.ts). False: something is lost. */
+  closeAtExit(end: SessionEnd, waitMs: number): boolean;
 };
 
 const LF = 0x0a;
@@ -44,6 +50,9 @@ export function openRecorder(options: RecorderOptions): Recorder {
 
   return {
     append,
+    lose(channel) {
+      writer.send({ type: 'gap', gap: { channel, loss: { frames: 1, bytes: 0 }, endsInsideLine: false } });
+    },
     appendFaulty(frame) {
       const item = faultItem(frame);
       if (writer.isFull(item.length)) {
@@ -61,7 +70,9 @@ export function openRecorder(options: RecorderOptions): Recorder {
     figures: writer.figures,
     queue: writer.queue,
     opened: writer.opened,
+    flush: writer.flush,
     close: writer.close,
+    closeAtExit: writer.closeAtExit,
   };
 }
 

@@ -2,6 +2,7 @@
 
 import { CHANNELS, type Frame, type StdioChannel } from '../../protocol/wire/frame.ts';
 import { createLineSplitter, type LineSplitter } from '../../protocol/wire/lines.ts';
+import type { Basis } from '../file/columns.ts';
 import type { PendingSession } from '../write/pending.ts';
 import { FAULT_KIND, type FaultyFrame, readFaultItem } from './batch.ts';
 import type { Framer } from './framer.ts';
@@ -10,14 +11,16 @@ import { type FirstSign, type PendingPiece, UnfinishedFrame } from './unfinished
 type Lane = { splitter: LineSplitter; unfinished: UnfinishedFrame; at: number };
 
 /**
- * Frames are added to the session in the order in which they become whole. `firstSign`: where what is not whole could give a
+ * Frames are added to the session in the order in which they become whole. Of the basis `sdk-transport` they are not what passed. `firstSign`: where what is not whole could give a
  * secret away; null: it may all be stored.
  */
 export function createStdioFramer(
   session: PendingSession,
   maxFrameBytes: number,
   firstSign: FirstSign | null,
+  basis: Basis,
 ): Framer {
+  const isParsed = basis === 'sdk-transport';
   const lanes: Record<StdioChannel, Lane> = {
     stdin: createLane('stdin'),
     stdout: createLane('stdout'),
@@ -30,7 +33,8 @@ export function createStdioFramer(
       channel,
       maxBytes: maxFrameBytes,
       onSkip: (bytes) => session.lose(0, bytes),
-      onFrame: (frame) => session.add(frame, unfinished.finish()),
+      onFrame: (frame) =>
+        session.add(isParsed ? { ...frame, part: 'reserialised' } : frame, unfinished.finish()),
     });
     return { splitter, unfinished, at: 0 };
   }

@@ -3,7 +3,7 @@
  * This file is loaded before the first byte flows, so it imports next to nothing.
  */
 
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Loss, SessionEnd, SessionStart, StdioGap } from '../file/columns.ts';
 import type { UpkeepRules } from '../keep/retention.ts';
@@ -19,8 +19,8 @@ type FoundByWriter =
   | 'run'
   | 'redaction';
 
-/** What the writer cannot find out by itself. `parentPid` is the process that started tapedeck. */
-export type RecordingStart = Omit<SessionStart, FoundByWriter> & { parentPid: number };
+/** What the writer cannot find out by itself. `parentPid` is the client, or what the client started us by; null where nobody can tell yet. */
+export type RecordingStart = Omit<SessionStart, FoundByWriter> & { parentPid: number | null };
 
 export type RecorderOptions = {
   /** The `--db` option; the writer's thread finds the default. */
@@ -41,6 +41,8 @@ export type RecorderOptions = {
   onNotice: (text: string) => void;
   /** Who watches the recorder. Undefined: nothing is counted. */
   watcher?: Watcher | undefined;
+  /** In which the writer runs, beside others; missing: in a thread of its own. Then this process is somebody else's, too: no signal of it is heard, and nothing keeps it alive. */
+  thread?: SharedThread;
 };
 
 export type Watcher = {
@@ -59,6 +61,31 @@ export type Watched = {
 
 /** What of a recording may change while it runs. `redaction` null: it began without, and stays so. */
 export type RecordingRules = Pick<RecorderOptions, 'redaction' | 'retention'>;
+/** A thread of several writers, which ends with the process. */
+export type SharedThread = {
+  /** Begins a writer in it. `onDeath` is called if the thread ends. Throws where there is no thread to be had. */
+  begin(start: WorkerStart, onMessage: (message: FromWorker) => void, onDeath: OnDeath): WriterLink;
+};
+
+/** What speaks to a writer. */
+type WriterLink = {
+  post(message: ToWorker, transfer?: ArrayBuffer[]): void;
+  /** Ends the thread, with all writers in it. */
+  terminate(): Promise<unknown>;
+  /** Nothing more is heard or said. */
+  close(): void;
+};
+
+type OnDeath = (why: string) => void;
+
+/** What begins a writer in a thread that several share. */
+export type WriterCall = { port: MessagePort; start: WorkerStart };
+
+/**
+ * Where in `beats` stands what: a number that counts up while the writer is at work, whether all that it needs is loaded, and
+ * whether it has stored the end.
+ */
+export const BEATS = { count: 0, isLoaded: 1, isClosed: 2 } as const;
 
 export type WorkerStart = Pick<
   RecorderOptions,
@@ -66,7 +93,7 @@ export type WorkerStart = Pick<
 > & {
   /** Tells this recorder from all others. */
   run: string;
-  /** One number, which the writer counts up while it is at work. */
+  /** By `BEATS`. */
   beats: Int32Array<SharedArrayBuffer>;
   /** Somebody may `ask`. */
   isWatched: boolean;
@@ -105,8 +132,15 @@ type WriterThread = Watched & {
   clientPid(): number | null;
   /** Whether the store could be opened. */
   opened: Promise<boolean>;
+  /** Settles once everything appended so far is stored, or given up. */
+  flush(): Promise<void>;
   /** Stores what is on its way, then the end. */
   close(end: SessionEnd): Promise<void>;
+  /**
+   * The same where the process ends in this turn: waits until the thread has begun, which it must not be ended before, and then
+   * for `waitMs` at most. False: something is lost.
+   */
+  closeAtExit(end: SessionEnd, waitMs: number): boolean;
 };
 
 /** A writer that shows no sign of life for so long, while something waits for it, is stuck. */
@@ -125,6 +159,9 @@ const LAST_MOMENT_MS = 500;
 
 /** Beside many others a thread takes long to start: until it has begun it is given more time. */
 const STARTING_MS = 20_000;
+
+/** At the end of a process that cannot wait, but must not be ended while SQLite is loaded either. */
+const LOADING_MS = 10_000;
 
 const WATCH_EVERY_MS = 1000;
 
@@ -154,13 +191,15 @@ type Deferred<T> = { promise: Promise<T>; resolve: (value: T) => void };
 export function startWriter(options: RecorderOptions): WriterThread {
   const { session, maxQueueBytes, isStrict } = options;
   const run = newRun();
-  const beats = new Int32Array(new SharedArrayBuffer(4));
-  const watch = createWatch(beats, () => (isDead || waiting.frames === 0 ? null : waiting.bytes));
+  const isGuest = options.thread !== undefined;
+  const beats = new Int32Array(new SharedArrayBuffer(12));
+  const watch = createWatch(beats, isGuest, () => (isDead || waiting.frames === 0 ? null : waiting.bytes));
   let queued = 0;
   /** What is on its way to the writer, or with it: lost, if it does not answer. */
   const waiting: Loss = { frames: 0, bytes: 0 };
   let { redaction } = options;
   let isDead = false;
+  let isEnding = false;
   let clientPid: number | null = null;
   let id: string | null = null;
   let room = createDeferred<void>();
@@ -169,16 +208,19 @@ export function startWriter(options: RecorderOptions): WriterThread {
   const opened = createDeferred<boolean>();
   const closed = createDeferred<void>();
 
+  const flushes = createFlushes();
+
   const batcher = createBatcher((batch, items) => {
     queued += batch.byteLength;
     wait({ frames: items, bytes: batch.byteLength - items * HEADER_BYTES });
-    if (!isDead) worker?.postMessage({ type: 'items', batch } satisfies ToWorker, [batch.buffer]);
-  });
+    if (!isDead) link?.post({ type: 'items', batch }, [batch.buffer]);
+  }, isGuest);
 
   function wait({ frames, bytes }: Loss): void {
     if (waiting.frames === 0) watch.heard();
     waiting.frames += frames;
     waiting.bytes += bytes;
+    flushes.sent(frames);
   }
 
   function onMessage(message: FromWorker): void {
@@ -193,6 +235,7 @@ export function startWriter(options: RecorderOptions): WriterThread {
         queued -= message.bytes;
         waiting.frames -= message.pieces.frames;
         waiting.bytes -= message.pieces.bytes;
+        flushes.stored(message.pieces.frames);
         room.resolve();
         room = createDeferred<void>();
         if (message.commitMs !== undefined) options.watcher?.onCommit(message.commitMs);
@@ -223,9 +266,10 @@ export function startWriter(options: RecorderOptions): WriterThread {
     opened.resolve(false);
     room.resolve();
     closed.resolve();
+    flushes.end();
   }
 
-  const worker = startThread(options, { run, beats }, onMessage, onDeath);
+  const link = startThread(options, { run, beats }, onMessage, onDeath);
 
   const timer = setInterval(() => {
     if (!watch.isSilent()) return;
@@ -238,14 +282,14 @@ export function startWriter(options: RecorderOptions): WriterThread {
   function send(message: ToWorker): void {
     batcher.flush();
     if (message.type === 'gap') wait(message.gap.loss);
-    if (!isDead) worker?.postMessage(message);
+    if (!isDead) link?.post(message);
   }
 
   async function giveUp(end: SessionEnd): Promise<void> {
     const why = isDead ? 'is gone' : 'does not answer';
     isDead = true;
     batcher.flush();
-    await Promise.race([worker?.terminate(), new Promise((resolve) => setTimeout(resolve, STOP_MS).unref())]);
+    await Promise.race([link?.terminate(), new Promise((resolve) => setTimeout(resolve, STOP_MS).unref())]);
     const loss = { frames: Math.max(1, waiting.frames), bytes: waiting.bytes };
     const text = `the writer ${why}: ${loss.bytes} bytes of traffic are lost`;
     try {
@@ -261,14 +305,14 @@ export function startWriter(options: RecorderOptions): WriterThread {
 
   function figures(maxMs: number): Promise<RecorderFigures | null> {
     return new Promise((resolve) => {
-      if (isDead || worker === null) return resolve(null);
+      if (isDead || link === null) return resolve(null);
       const timer = setTimeout(() => asking.splice(asking.indexOf(done), 1)[0]?.(null), maxMs).unref();
       const done = (answer: RecorderFigures | null) => {
         clearTimeout(timer);
         resolve(answer);
       };
       asking.push(done);
-      worker.postMessage({ type: 'ask' } satisfies ToWorker);
+      link.post({ type: 'ask' });
     });
   }
 
@@ -285,9 +329,22 @@ export function startWriter(options: RecorderOptions): WriterThread {
     },
     clientPid: () => clientPid,
     opened: opened.promise,
+    flush() {
+      batcher.flush();
+      return isDead ? Promise.resolve() : flushes.settled();
+    },
+    closeAtExit(end, waitMs) {
+      clearInterval(timer);
+      if (isDead || link === null) return waiting.frames === 0;
+      if (!isEnding) send({ type: 'end', end });
+      // A thread that is ended while it loads SQLite takes the process with it.
+      Atomics.wait(beats, BEATS.isLoaded, 0, LOADING_MS);
+      return Atomics.wait(beats, BEATS.isClosed, 0, waitMs) !== 'timed-out';
+    },
     async close(end) {
       clearInterval(timer);
       let isClosed = false;
+      isEnding = true;
       if (!isDead) {
         send({ type: 'end', end });
         isClosed = await Promise.race([
@@ -297,21 +354,24 @@ export function startWriter(options: RecorderOptions): WriterThread {
       }
       if (!isClosed) await giveUp(end);
       watch.end();
+      flushes.end();
+      link?.close();
     },
   };
 }
 
 /** Null where there is no thread to be had: the traffic goes on without. */
 function startThread(
-  { file, durable, maxFrameBytes, retention, redaction, session, watcher }: RecorderOptions,
+  { file, durable, maxFrameBytes, retention, redaction, session, thread, watcher }: RecorderOptions,
   own: Pick<WorkerStart, 'run' | 'beats'>,
   onMessage: (message: FromWorker) => void,
-  onDeath: (why: string) => void,
-): Worker | null {
+  onDeath: OnDeath,
+): WriterLink | null {
   const isWatched = watcher !== undefined;
   const start = { file, durable, maxFrameBytes, retention, redaction, session, isWatched };
   const workerData: WorkerStart = { ...start, ...own };
   try {
+    if (thread !== undefined) return thread.begin(workerData, onMessage, onDeath);
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
       workerData,
       resourceLimits: {
@@ -320,12 +380,43 @@ function startThread(
     });
     worker.on('message', onMessage);
     worker.on('error', (error) => onDeath(error.message));
-    return worker;
+    return {
+      post: (message, transfer = []) => worker.postMessage(message, transfer),
+      terminate: () => worker.terminate(),
+      close() {},
+    };
   } catch (error) {
     // Its caller is not ready to be told yet.
     setImmediate(() => onDeath((error as Error).message));
     return null;
   }
+}
+
+/** Who waits until what was sent is stored: both are counted in pieces, and come in the same order. */
+function createFlushes() {
+  let sent = 0;
+  let stored = 0;
+  let waiters: { until: number; resolve: () => void }[] = [];
+  function settle(isReady: (until: number) => boolean): void {
+    const ready = waiters.filter(({ until }) => isReady(until));
+    waiters = waiters.filter(({ until }) => !isReady(until));
+    for (const { resolve } of ready) resolve();
+  }
+  return {
+    sent(pieces: number): void {
+      sent += pieces;
+    },
+    stored(pieces: number): void {
+      stored += pieces;
+      if (waiters.length > 0) settle((until) => until <= stored);
+    },
+    settled: () =>
+      new Promise<void>((resolve) => {
+        waiters.push({ until: sent, resolve });
+        settle((until) => until <= stored);
+      }),
+    end: () => settle(() => true),
+  };
 }
 
 /** Watches for signs of life of the writer. */
@@ -338,8 +429,8 @@ type Watch = {
   end(): void;
 };
 
-/** `waitingBytes` null: it has nothing to do. */
-function createWatch(beats: Int32Array, waitingBytes: () => number | null): Watch {
+/** `isGuest`: the signals are not ours. `waitingBytes` null: it has nothing to do. */
+function createWatch(beats: Int32Array, isGuest: boolean, waitingBytes: () => number | null): Watch {
   let heardAt = performance.now();
   let beat = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -351,7 +442,7 @@ function createWatch(beats: Int32Array, waitingBytes: () => number | null): Watc
   };
 
   function isTooSilent(isAsked: boolean): boolean {
-    const now = Atomics.load(beats, 0);
+    const now = Atomics.load(beats, BEATS.count);
     if (now !== beat || !isAsked) heardAt = performance.now();
     if (now !== 0 && !isHurried) limit = SILENT_MS;
     beat = now;
@@ -371,9 +462,10 @@ function createWatch(beats: Int32Array, waitingBytes: () => number | null): Watc
       // Who was silent before has a moment left.
       const least = performance.now() - limit - patience() + LAST_MOMENT_MS;
       heardAt = waitingBytes() === null ? performance.now() : Math.max(heardAt, least);
-      for (const signal of SIGNALS) process.on(signal, hurry);
+      if (!isGuest) for (const signal of SIGNALS) process.on(signal, hurry);
       return new Promise((resolve) => {
         timer = setInterval(() => isTooSilent(true) && resolve(), WATCH_AT_END_EVERY_MS);
+        if (isGuest) timer.unref();
       });
     },
     end() {

@@ -1,6 +1,6 @@
 /**
- * The writer's thread. It takes batches from the relay's thread, hands them to the intake, whose framer makes frames of them,
- * and commits everything that has arrived in one transaction. A batch is acknowledged once it is committed (or given up), so the
+ * The writer's thread, or a thread that several writers share. A writer takes batches from the relay's thread, hands them to the
+ * intake, whose framer makes frames of them, and commits everything that has arrived in one transaction. A batch is acknowledged once it is committed (or given up), so the
  * other side always knows how much is on its way. Messages are indexed after that, from the stored frames, as far as time
  * allows.
  *
@@ -10,7 +10,7 @@
 
 import { readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism, setPriority } from 'node:os';
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { Loss, SessionEnd } from '../file/columns.ts';
 import { storePath } from '../file/path.ts';
 import { findClient } from '../file/process.ts';
@@ -20,9 +20,17 @@ import type { UpkeepRules } from '../keep/retention.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import { createRecorderTally } from '../write/figures.ts';
 import { eachItem, type Item } from './batch.ts';
-import { createIntake } from './intake.ts';
-import { createOutlet } from './outlet.ts';
-import type { FromWorker, RecordingRules, ToWorker, WorkerStart } from './thread.ts';
+import type { Framer } from './framer.ts';
+import { createIntake, type Intake } from './intake.ts';
+import { createOutlet, type Outlet } from './outlet.ts';
+import {
+  BEATS,
+  type FromWorker,
+  type RecordingRules,
+  type ToWorker,
+  type WorkerStart,
+  type WriterCall,
+} from './thread.ts';
 
 const NICENESS = 10;
 
@@ -51,107 +59,277 @@ const LAST_INDEXING_MS = 60;
 /** And by pruning. What is left is done by the next recorder. */
 const LAST_UPKEEP_MS = 150;
 
-const { file, run, beats, durable, maxFrameBytes, retention, redaction, session, isWatched } =
-  workerData as WorkerStart;
+/** Takes what its port says, until that says the end. */
+class Writer {
+  readonly #port: MessagePort;
+  readonly #beats: WorkerStart['beats'];
+  readonly #parentPid: number | null;
+  readonly #file: string;
+  /** Null where nobody watches. */
+  readonly #tally: ReturnType<typeof createRecorderTally> | null;
+  readonly #intake: Intake;
+  readonly #framer: Framer;
+  readonly #pace = createPace();
+  #upkeep: ReturnType<typeof createUpkeepLoop> | null;
+  readonly #outlet: Outlet;
+  #isTroubleTold = false;
+  #isFinishing = false;
+  /** The last commit failed, and the next one comes in its time. */
+  #isStuck = false;
+  /** What is not whole has waited long enough, and goes along with the next commit. */
+  #isUnfinishedDue = false;
+  #unacknowledged = 0;
+  /** Items and gaps among them. */
+  readonly #pieces: Loss = { frames: 0, bytes: 0 };
+  /** When the newest item passed, in microseconds since the Unix epoch. */
+  #newestAt = 0;
+  #commitPlanned: NodeJS.Timeout | undefined;
+  #unfinishedTimer: NodeJS.Timeout | undefined;
+  #indexTimer: NodeJS.Timeout | undefined;
+  #clientTimer: NodeJS.Timeout | undefined;
+  readonly #ticker: NodeJS.Timeout;
 
-const path = storePath(file);
+  constructor(port: MessagePort, start: WorkerStart) {
+    const { run, beats, durable, maxFrameBytes, retention, redaction, session } = start;
+    const notice = (text: string) => this.#tell({ type: 'notice', text });
+    this.#port = port;
+    this.#beats = beats;
+    this.#parentPid = session.parentPid;
+    this.#file = storePath(start.file);
+    this.#tally = start.isWatched
+      ? createRecorderTally((news) => this.#tell({ type: 'session', news }))
+      : null;
+    this.#intake = createIntake(
+      ...([session, maxFrameBytes, redaction] as const),
+      () => this.#planCommit(),
+      notice,
+      () => this.#beat(),
+      this.#tally,
+    );
+    this.#framer = this.#intake.framer;
+    this.#upkeep = this.#upkeepWithin(retention);
+    this.#outlet = createOutlet({
+      ...{ file: this.#file, run, intake: this.#intake },
+      isDurable: durable,
+      walBytes: walBytesWithin(retention?.maxBytes ?? null),
+      isRedacted: redaction !== null,
+      onStore: (store) => this.#upkeep?.open(store),
+      onTrouble: (text) => this.#tellTrouble(text),
+      onNotice: notice,
+    });
+    port.on('message', (message: ToWorker) => this.#receive(message));
+    this.#open();
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+  }
 
-const tally = isWatched ? createRecorderTally((news) => tell({ type: 'session', news })) : null;
+  #tell(message: FromWorker): void {
+    this.#port.postMessage(message);
+  }
 
-const intake = createIntake(
-  session,
-  maxFrameBytes,
-  redaction,
-  planCommit,
-  (text) => tell({ type: 'notice', text }),
-  beat,
-  tally,
-);
+  #receive(message: ToWorker): void {
+    switch (message.type) {
+      case 'items':
+        eachItem(message.batch, (item) => this.#feed(item));
+        this.#unacknowledged += message.batch.byteLength;
+        if (message.batch.byteLength >= HEAVY_BATCH_BYTES) giveWay();
+        this.#pace.onTraffic(performance.now());
+        this.#upkeep?.onTraffic(performance.timeOrigin + performance.now() - this.#newestAt / 1000);
+        if (this.#intake.waiting() > (this.#isStuck ? MOST_WAITING_FRAMES : FRAMES_AT_ONCE)) this.#commit();
+        else this.#planCommit();
+        break;
+      case 'gap':
+        this.#framer.gap(message.gap);
+        this.#pieces.frames += message.gap.loss.frames;
+        this.#pieces.bytes += message.gap.loss.bytes;
+        break;
+      case 'server':
+        this.#intake.serverStarted(message.pid);
+        break;
+      case 'rules':
+        this.#setRules(message);
+        break;
+      case 'ask':
+        this.#answer();
+        break;
+      case 'end':
+        void this.#framer.finish().then(() => this.#finish(message.end));
+        break;
+    }
+  }
 
-const { framer } = intake;
+  /** Says that this thread is at work. */
+  #beat(): void {
+    Atomics.add(this.#beats, BEATS.count, 1);
+  }
 
-const pace = createPace();
+  /** A fault of ours costs what it happened at, not the rest of the recording. */
+  #feed(item: Item): void {
+    this.#newestAt = item.at;
+    this.#pieces.frames += 1;
+    this.#pieces.bytes += item.bytes.length;
+    this.#beat();
+    try {
+      this.#framer.feed(item);
+    } catch (error) {
+      this.#framer.abandon(item);
+      this.#tellTrouble(
+        `a piece of traffic could not be taken in, by a fault of tapedeck: ${(error as Error).message}`,
+      );
+    }
+  }
 
-let upkeep = upkeepWithin(retention);
+  #open(): void {
+    const client = this.#parentPid === null ? null : findClient(this.#parentPid);
+    this.#intake.setClient(client);
+    const isOpen = this.#outlet.open();
+    raise(this.#beats, BEATS.isLoaded);
+    this.#takeWaiting();
+    this.#commit();
+    if (isOpen)
+      this.#tell({ type: 'opened', clientPid: client?.pid ?? null, session: this.#intake.sessionId() });
+  }
 
-const outlet = createOutlet({
-  ...{ file: path, run, intake },
-  isDurable: durable,
-  walBytes: walBytesWithin(retention?.maxBytes ?? null),
-  isRedacted: redaction !== null,
-  onStore: (store) => upkeep?.open(store),
-  onTrouble: tellTrouble,
-  onNotice: (text) => tell({ type: 'notice', text }),
-});
+  /** What has passed while the store was being opened. */
+  #takeWaiting(): void {
+    for (let next = receiveMessageOnPort(this.#port); next; next = receiveMessageOnPort(this.#port)) {
+      this.#receive(next.message as ToWorker);
+    }
+  }
 
-let isTroubleTold = false;
+  #upkeepWithin(limits: UpkeepRules | null) {
+    return limits && createUpkeepLoop(limits, (text) => this.#tell({ type: 'notice', text }));
+  }
 
-let hasGivenWay = false;
+  /** What passes from now on, in sessions under way too, is redacted and kept by these rules. */
+  #setRules({ redaction: profile, retention: limits }: RecordingRules): void {
+    if (profile !== null) this.#intake.setRedaction(profile);
+    this.#upkeep?.finish(0);
+    this.#upkeep = this.#upkeepWithin(limits);
+    this.#outlet.setWalBytes(walBytesWithin(limits?.maxBytes ?? null));
+    this.#upkeep?.open(this.#outlet.store());
+  }
 
-let isFinishing = false;
+  /** What this recorder has done so far; and that this thread is at work. */
+  #answer(): void {
+    if (this.#tally === null) return;
+    const figures = {
+      ...this.#tally.figures(),
+      open: this.#intake.openSessions(),
+      isStoreTroubled: this.#isStuck || this.#outlet.store() === undefined,
+      isStoring: this.#outlet.isStoring(),
+      store: this.#file,
+    };
+    this.#tell({ type: 'figures', figures });
+  }
 
-/** The last commit failed, and the next one comes in its time. */
-let isStuck = false;
+  #tick(): void {
+    this.#framer.tick(Date.now() * 1000);
+    this.#upkeep?.poke();
+    this.#findClients();
+  }
 
-/** What is not whole has waited long enough, and goes along with the next commit. */
-let isUnfinishedDue = false;
+  /** Everything that is there in the same turn goes into one transaction: a commit costs as much as hundreds of frames. */
+  #planCommit(): void {
+    if (!this.#isFinishing) this.#commitPlanned ??= setTimeout(() => this.#commit(), 0);
+  }
 
-let unacknowledged = 0;
+  #commit(): void {
+    this.#beat();
+    clearTimeout(this.#commitPlanned);
+    this.#commitPlanned = undefined;
+    const began = this.#tally === null ? 0 : performance.now();
+    this.#isStuck = !this.#outlet.save(this.#isUnfinishedDue);
+    if (!this.#isStuck) {
+      this.#isUnfinishedDue = false;
+      this.#acknowledge(this.#tally === null ? undefined : performance.now() - began);
+      this.#planIndexing();
+      this.#upkeep?.poke();
+    } else if (this.#outlet.isHopeless() || this.#intake.waiting() > MOST_WAITING_FRAMES) this.#giveUp();
+    else this.#commitPlanned = setTimeout(() => this.#commit(), RETRY_AFTER_MS);
+    if (!this.#outlet.isHopeless() && this.#framer.hasUnfinished())
+      this.#unfinishedTimer ??= setTimeout(() => this.#saveUnfinished(), UNFINISHED_AFTER_MS);
+  }
 
-/** Items and gaps among them. */
-const pieces: Loss = { frames: 0, bytes: 0 };
+  #saveUnfinished(): void {
+    this.#unfinishedTimer = undefined;
+    this.#isUnfinishedDue = true;
+    this.#planCommit();
+  }
 
-/** When the newest item passed, in microseconds since the Unix epoch. */
-let newestAt = 0;
+  /** `commitMs`: how long the commit took, where somebody watches. */
+  #acknowledge(commitMs?: number): void {
+    if (this.#pieces.frames > 0)
+      this.#tell({ type: 'stored', bytes: this.#unacknowledged, pieces: { ...this.#pieces }, commitMs });
+    this.#unacknowledged = 0;
+    this.#pieces.frames = 0;
+    this.#pieces.bytes = 0;
+  }
 
-let commitPlanned: NodeJS.Timeout | undefined;
+  #giveUp(): void {
+    this.#isStuck = false;
+    this.#intake.giveUp();
+    this.#acknowledge();
+  }
 
-let unfinishedTimer: NodeJS.Timeout | undefined;
+  #planIndexing(): void {
+    this.#indexTimer ??= setTimeout(() => this.#index(), this.#pace.waitMs(performance.now()));
+  }
 
-let indexTimer: NodeJS.Timeout | undefined;
+  /** Trouble here costs no data: the frames are stored, and the next attempt begins where the last one did. */
+  #index(): void {
+    this.#indexTimer = undefined;
+    const began = performance.now();
+    if (!this.#tryIndex(this.#pace.sliceMs(began))) this.#planIndexing();
+    this.#pace.onWorked(began, performance.now());
+    this.#findClients();
+  }
 
-let clientTimer: NodeJS.Timeout | undefined;
+  #findClients(): void {
+    clearTimeout(this.#clientTimer);
+    void this.#intake.findClients().then((restMs) => {
+      clearTimeout(this.#clientTimer);
+      if (restMs !== null && !this.#isFinishing)
+        this.#clientTimer = setTimeout(() => this.#findClients(), restMs);
+    });
+  }
 
-function tell(message: FromWorker): void {
-  parentPort?.postMessage(message);
-}
+  /** True: nothing is left to do here. After lasting trouble the next reader does it: nobody has to know. */
+  #tryIndex(maxMs: number): boolean {
+    if (this.#outlet.store() === undefined) return true;
+    try {
+      return this.#intake.index(maxMs);
+    } catch (error) {
+      if (!troubleOf(error).isPassing) this.#intake.stopIndexing();
+      return true;
+    }
+  }
 
-parentPort?.on('message', receive);
+  #tellTrouble(text: string): void {
+    if (!this.#isTroubleTold) this.#tell({ type: 'trouble', text });
+    this.#isTroubleTold = true;
+  }
 
-function receive(message: ToWorker): void {
-  switch (message.type) {
-    case 'items':
-      eachItem(message.batch, feed);
-      unacknowledged += message.batch.byteLength;
-      if (message.batch.byteLength >= HEAVY_BATCH_BYTES) giveWay();
-      pace.onTraffic(performance.now());
-      upkeep?.onTraffic(performance.timeOrigin + performance.now() - newestAt / 1000);
-      if (intake.waiting() > (isStuck ? MOST_WAITING_FRAMES : FRAMES_AT_ONCE)) commit();
-      else planCommit();
-      break;
-    case 'gap':
-      framer.gap(message.gap);
-      pieces.frames += message.gap.loss.frames;
-      pieces.bytes += message.gap.loss.bytes;
-      break;
-    case 'server':
-      intake.serverStarted(message.pid);
-      break;
-    case 'rules':
-      setRules(message);
-      break;
-    case 'ask':
-      answer();
-      break;
-    case 'end':
-      void framer.finish().then(() => finish(message.end));
-      break;
+  /** Whatever the store does: what is not in it by now goes into the spool. */
+  #finish(end: SessionEnd): void {
+    this.#isFinishing = true;
+    this.#beat();
+    clearInterval(this.#ticker);
+    clearTimeout(this.#commitPlanned);
+    clearTimeout(this.#unfinishedTimer);
+    clearTimeout(this.#indexTimer);
+    clearTimeout(this.#clientTimer);
+    if (!this.#outlet.save(false)) this.#giveUp();
+    this.#outlet.end(end);
+    this.#tryIndex(LAST_INDEXING_MS);
+    this.#upkeep?.finish(LAST_UPKEEP_MS);
+    this.#outlet.close();
+    this.#tell({ type: 'closed' });
+    raise(this.#beats, BEATS.isClosed);
+    this.#port.close();
   }
 }
 
-open();
-
-const ticker = setInterval(tick, TICK_MS);
+let hasGivenWay = false;
 
 /**
  * The relay and its two ends come before this thread wherever they want the same processor. Measured on two cores, with
@@ -173,169 +351,10 @@ function giveWay(): void {
   }
 }
 
-/** Says that this thread is at work. */
-function beat(): void {
-  Atomics.add(beats, 0, 1);
+function raise(flags: Int32Array<SharedArrayBuffer>, at: number): void {
+  Atomics.store(flags, at, 1);
+  Atomics.notify(flags, at);
 }
 
-/** A fault of ours costs what it happened at, not the rest of the recording. */
-function feed(item: Item): void {
-  newestAt = item.at;
-  pieces.frames += 1;
-  pieces.bytes += item.bytes.length;
-  beat();
-  try {
-    framer.feed(item);
-  } catch (error) {
-    framer.abandon(item);
-    tellTrouble(
-      `a piece of traffic could not be taken in, by a fault of tapedeck: ${(error as Error).message}`,
-    );
-  }
-}
-
-function open(): void {
-  const client = findClient(session.parentPid);
-  intake.setClient(client);
-  const isOpen = outlet.open();
-  takeWaiting();
-  commit();
-  if (isOpen) tell({ type: 'opened', clientPid: client?.pid ?? null, session: intake.sessionId() });
-}
-
-/** What has passed while the store was being opened. */
-function takeWaiting(): void {
-  if (parentPort === null) return;
-  for (let next = receiveMessageOnPort(parentPort); next; next = receiveMessageOnPort(parentPort)) {
-    receive(next.message as ToWorker);
-  }
-}
-
-function upkeepWithin(limits: UpkeepRules | null) {
-  return limits && createUpkeepLoop(limits, (text) => tell({ type: 'notice', text }));
-}
-
-/** What passes from now on, in sessions under way too, is redacted and kept by these rules. */
-function setRules({ redaction: profile, retention: limits }: RecordingRules): void {
-  if (profile !== null) intake.setRedaction(profile);
-  upkeep?.finish(0);
-  upkeep = upkeepWithin(limits);
-  outlet.setWalBytes(walBytesWithin(limits?.maxBytes ?? null));
-  upkeep?.open(outlet.store());
-}
-
-/** What this recorder has done so far; and that this thread is at work. */
-function answer(): void {
-  if (tally === null) return;
-  const figures = {
-    ...tally.figures(),
-    open: intake.openSessions(),
-    isStoreTroubled: isStuck || outlet.store() === undefined,
-    isStoring: outlet.isStoring(),
-    store: path,
-  };
-  tell({ type: 'figures', figures });
-}
-
-function tick(): void {
-  framer.tick(Date.now() * 1000);
-  upkeep?.poke();
-  findClients();
-}
-
-/** Everything that is there in the same turn goes into one transaction: a commit costs as much as hundreds of frames. */
-function planCommit(): void {
-  if (!isFinishing) commitPlanned ??= setTimeout(commit, 0);
-}
-
-function commit(): void {
-  beat();
-  clearTimeout(commitPlanned);
-  commitPlanned = undefined;
-  const began = isWatched ? performance.now() : 0;
-  isStuck = !outlet.save(isUnfinishedDue);
-  if (!isStuck) {
-    isUnfinishedDue = false;
-    acknowledge(isWatched ? performance.now() - began : undefined);
-    planIndexing();
-    upkeep?.poke();
-  } else if (outlet.isHopeless() || intake.waiting() > MOST_WAITING_FRAMES) giveUp();
-  else commitPlanned = setTimeout(commit, RETRY_AFTER_MS);
-  if (!outlet.isHopeless() && framer.hasUnfinished())
-    unfinishedTimer ??= setTimeout(saveUnfinished, UNFINISHED_AFTER_MS);
-}
-
-function saveUnfinished(): void {
-  unfinishedTimer = undefined;
-  isUnfinishedDue = true;
-  planCommit();
-}
-
-/** `commitMs`: how long the commit took, where somebody watches. */
-function acknowledge(commitMs?: number): void {
-  if (pieces.frames > 0) tell({ type: 'stored', bytes: unacknowledged, pieces: { ...pieces }, commitMs });
-  unacknowledged = 0;
-  pieces.frames = 0;
-  pieces.bytes = 0;
-}
-
-function giveUp(): void {
-  isStuck = false;
-  intake.giveUp();
-  acknowledge();
-}
-
-function planIndexing(): void {
-  indexTimer ??= setTimeout(index, pace.waitMs(performance.now()));
-}
-
-/** Trouble here costs no data: the frames are stored, and the next attempt begins where the last one did. */
-function index(): void {
-  indexTimer = undefined;
-  const began = performance.now();
-  if (!tryIndex(pace.sliceMs(began))) planIndexing();
-  pace.onWorked(began, performance.now());
-  findClients();
-}
-
-function findClients(): void {
-  clearTimeout(clientTimer);
-  void intake.findClients().then((restMs) => {
-    clearTimeout(clientTimer);
-    if (restMs !== null && !isFinishing) clientTimer = setTimeout(findClients, restMs);
-  });
-}
-
-/** True: nothing is left to do here. After lasting trouble the next reader does it: nobody has to know. */
-function tryIndex(maxMs: number): boolean {
-  if (outlet.store() === undefined) return true;
-  try {
-    return intake.index(maxMs);
-  } catch (error) {
-    if (!troubleOf(error).isPassing) intake.stopIndexing();
-    return true;
-  }
-}
-
-function tellTrouble(text: string): void {
-  if (!isTroubleTold) tell({ type: 'trouble', text });
-  isTroubleTold = true;
-}
-
-/** Whatever the store does: what is not in it by now goes into the spool. */
-function finish(end: SessionEnd): void {
-  isFinishing = true;
-  beat();
-  clearInterval(ticker);
-  clearTimeout(commitPlanned);
-  clearTimeout(unfinishedTimer);
-  clearTimeout(indexTimer);
-  clearTimeout(clientTimer);
-  if (!outlet.save(false)) giveUp();
-  outlet.end(end);
-  tryIndex(LAST_INDEXING_MS);
-  upkeep?.finish(LAST_UPKEEP_MS);
-  outlet.close();
-  tell({ type: 'closed' });
-  parentPort?.close();
-}
+if (workerData !== null) new Writer(parentPort as MessagePort, workerData as WorkerStart);
+else parentPort?.on('message', ({ port, start }: WriterCall) => void new Writer(port, start));

@@ -5,7 +5,7 @@ import { createPendingSession } from '../../../src/store/write/pending.ts';
 
 function createProbe(maxFrameBytes = 1024) {
   const session = createPendingSession({ basis: 'stdio-process', transport: 'stdio' });
-  const framer = createStdioFramer(session, maxFrameBytes, null);
+  const framer = createStdioFramer(session, maxFrameBytes, null, 'stdio-process');
   const feed = (text: string, channel: StdioChannel = 'stdout', at = 0) =>
     framer.feed({ kind: CHANNELS.indexOf(channel), owner: 0, at, bytes: Buffer.from(text) });
   const texts = () => session.frames().map(({ channel, payload }) => `${channel}: ${payload}`);

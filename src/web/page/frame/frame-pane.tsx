@@ -130,6 +130,7 @@ function FrameHead({ session, seq, frame, other }: HeadProps): VNode {
           {frame.edited && <Status tone="warn">edited</Status>}
           {frame.redacted && <Status tone="warn">redacted</Status>}
           {frame.truncated && <Status tone="warn">cut by the recorder</Status>}
+          {frame.reserialised && <Status tone="warn">written anew: not the bytes that passed</Status>}
           {frame.unfinished && <Status tone="warn">unfinished</Status>}
           {message?.problem != null && <Status tone="error">{message.problem.replaceAll(',', ', ')}</Status>}
           {other !== null && (

@@ -13,7 +13,7 @@ export function SessionFacts({ detail }: { detail: SessionDetail }): VNode {
   return (
     <div class={css.facts}>
       <section>
-        <h2>{transport === 'stdio' ? 'Command' : 'URL'}</h2>
+        <h2>{transport !== 'stdio' ? 'URL' : basis === 'sdk-transport' ? 'Transport' : 'Command'}</h2>
         <div class={css.command}>
           <code>
             <Brief text={command} most={20_000} />

@@ -1,0 +1,179 @@
+/** What the library does to the programs that it runs in. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { recordedFetch, recordedTransport, recordStdio } from '../../src/record/record.ts';
+import { blocksOf } from '../support/documents.ts';
+import { listenOn } from '../support/http.ts';
+import { query } from '../support/http-record.ts';
+import { framesOf, sessionsOf } from '../support/recorded.ts';
+import { inFull } from '../support/scale.ts';
+import { installPacked } from '../support/stranger.ts';
+import { fixture, ROOT, type Run, start, tempFolder, tempStore, until } from '../support/tapedeck.ts';
+
+/** Runs a program of one line or more in the package's own folder, where it finds the package by its name. */
+function host(source: string, env: Record<string, string>, flags: readonly string[] = []): Run {
+  return start(process.execPath, [...flags, '--input-type=module', '--eval', source], { cwd: ROOT, env });
+}
+
+const TWO_DOORS = `
+  import { channel } from 'node:diagnostics_channel';
+  import { PassThrough } from 'node:stream';
+  let threads = 0;
+  channel('worker_threads').subscribe(() => { threads += 1; });
+  const { recordStdio } = await import('mcp-tapedeck/record');
+  const doors = ['one', 'two'].map((name) => recordStdio({ name, stdin: new PassThrough(), stdout: new PassThrough() }));
+  const before = threads;
+  for (const { stdout } of doors) stdout.write('{"id":1}\\n');
+  await Promise.all(doors.map((door) => door.flush()));
+  process.stdout.write(JSON.stringify({ before, after: threads, signals: process.listenerCount('SIGTERM') }));
+`;
+
+test('there is no thread before the first message, one for all doors, and the program ends by itself', async () => {
+  const db = tempStore();
+  const preload = `data:text/javascript,${encodeURIComponent("process.stderr.write('preloaded ')")}`;
+  const { code, stdout, stderr } = await host(TWO_DOORS, { TAPEDECK_DB: db }, ['--import', preload]).ended;
+  expect([code, stderr]).toEqual([0, 'preloaded ']);
+  expect(JSON.parse(stdout.toString())).toEqual({ before: 0, after: 1, signals: 0 });
+  expect(sessionsOf(db).map(({ name, end_reason }) => [name, end_reason])).toEqual(
+    expect.arrayContaining([
+      ['one', 'server-exited'],
+      ['two', 'server-exited'],
+    ]),
+  );
+});
+
+test('a host in a thread of its own, and one in CommonJS', async () => {
+  const [ofThread, ofCommonJs] = [tempStore(), tempStore()];
+  const file = fixture('records-in-thread.js');
+  const thread = start(process.execPath, [file], { cwd: ROOT, env: { TAPEDECK_DB: ofThread } });
+  const source = `
+    const { PassThrough } = require('node:stream');
+    const { recordStdio } = require('mcp-tapedeck/record');
+    recordStdio({ stdin: new PassThrough(), stdout: new PassThrough() }).stdout.write('{"id":1}\\n');`;
+  const flags = ['--disable-warning=ExperimentalWarning', '--eval', source];
+  const commonJs = start(process.execPath, flags, { cwd: ROOT, env: { TAPEDECK_DB: ofCommonJs } });
+  for (const { code, stderr } of await Promise.all([thread.ended, commonJs.ended]))
+    expect([code, stderr]).toEqual([0, '']);
+  for (const db of [ofThread, ofCommonJs]) expect(framesOf(db).map(({ text }) => text)).toEqual(['{"id":1}']);
+});
+
+test('where nothing can be stored the host hears of it once, and its traffic goes on', async () => {
+  const server = createServer((_, response) => void response.end('{}'));
+  const url = `http://127.0.0.1:${await listenOn(server)}/`;
+  const told: string[] = [];
+  const broken = recordedFetch(fetch, {
+    // A folder is no store.
+    db: tempFolder(),
+    onTrouble(text) {
+      told.push(text);
+      throw new Error('the mistake of the host itself');
+    },
+  });
+  for (let i = 0; i < 3; i += 1) expect(await (await broken(url)).text()).toBe('{}');
+  await broken.close();
+  server.close();
+  expect(told.length).toBe(1);
+  expect(told[0]).toContain('Traffic goes on');
+});
+
+test('without a listener trouble is a warning of the process', async () => {
+  const source = `
+    import { PassThrough } from 'node:stream';
+    import { recordStdio } from 'mcp-tapedeck/record';
+    const { stdout, close } = recordStdio({ stdin: new PassThrough(), stdout: new PassThrough() });
+    stdout.write('{"id":1}\\n');
+    await close();`;
+  const { code, stderr } = await host(source, { TAPEDECK_DB: tempFolder() }).ended;
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/TapedeckWarning: .*Traffic goes on/);
+});
+
+test.each([
+  [{ maxFrame: 'much' }, 'maxFrame'],
+  [{ redactRule: ['ticket=/(/'] }, 'ticket'],
+  [{ noRedact: true, redact: ['$..card'] }, 'noRedact'],
+  [{ capture: 'some' as 'meta' }, 'capture'],
+  [{ keepErrors: true, olderThan: 'soon' }, 'soon'],
+  [{ db: 'postgres://engine/tapes' }, 'ship'],
+])('a wrong option throws where it stands: %j', (options, words) => {
+  expect(() => recordStdio(options)).toThrow(words);
+});
+
+test('options and configuration files are those of the command line', async () => {
+  const folder = tempFolder();
+  const db = join(folder, 'own.db');
+  mkdirSync(join(folder, 'config/tapedeck'), { recursive: true });
+  writeFileSync(
+    join(folder, 'config/tapedeck/config.json'),
+    JSON.stringify({ db, redact: { rules: ['badge=/BADGE-[0-9]+/'] } }),
+  );
+  const source = `
+    import { PassThrough } from 'node:stream';
+    import { recordStdio } from 'mcp-tapedeck/record';
+    const options = { name: 'both', labels: { env: 'test' }, redact: ['$..card'], stdin: new PassThrough(), stdout: new PassThrough() };
+    recordStdio(options).stdout.write('{"id":1,"result":{"card":"1234","says":"BADGE-17"}}\\n');`;
+  const env = { XDG_CONFIG_HOME: join(folder, 'config'), TAPEDECK_DB: '', TAPEDECK_RUN: 'nightly' };
+  const { code, stderr } = await host(source, env).ended;
+  expect([code, stderr]).toEqual([0, '']);
+  expect(framesOf(db).map(({ text }) => text)).toEqual([
+    '{"id":1,"result":{"card":"[redacted:path:…]","says":"[redacted:badge:…]"}}',
+  ]);
+  expect(sessionsOf(db)).toMatchObject([{ name: 'both' }]);
+  expect(query(db, 'SELECT key, value FROM label ORDER BY key')).toEqual([
+    { key: 'env', value: 'test' },
+    { key: 'run', value: 'nightly' },
+  ]);
+});
+
+test('flush keeps the host alive until all is stored, and close ends the recording', async () => {
+  const db = tempStore();
+  const transport = { send: async (_: unknown) => {}, close: async () => {}, onmessage: undefined };
+  const recorded = recordedTransport(transport, { db });
+  for (let id = 1; id <= 500; id += 1) await recorded.send({ id } as never);
+  await recorded.flush();
+  expect(framesOf(db).length).toBe(500);
+  await recorded[Symbol.asyncDispose]();
+  await recorded.send({ id: 501 } as never);
+  await recorded.flush();
+  expect(framesOf(db).length).toBe(500);
+});
+
+const EXAMPLES = blocksOf('docs/library.md').filter(({ language }) => language === 'js');
+
+inFull('the examples of the page run, in the package as others get it', async () => {
+  const folder = installPacked([
+    '@modelcontextprotocol/sdk',
+    '@modelcontextprotocol/client',
+    '@modelcontextprotocol/server',
+    '@modelcontextprotocol/node',
+  ]);
+  const db = join(folder, 'recordings.db');
+  const run = (name: string, text: string, env: Record<string, string> = {}): Run => {
+    writeFileSync(join(folder, name), text);
+    return start(process.execPath, [join(folder, name)], { cwd: folder, env: { TAPEDECK_DB: db, ...env } });
+  };
+  const [onStdio = '', client = '', server = '', inMemory = ''] = EXAMPLES.map(({ text }) => text);
+  const stdio = run('stdio.mjs', onStdio);
+  stdio.child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+  const memory = run('memory.mjs', inMemory);
+  const http = run('server.mjs', server, { PORT: '0' });
+  await until('it listens', () => /listening on \d+\n/.test(http.stdout().toString()));
+  const port = /\d+/.exec(http.stdout().toString())?.[0];
+  const asked = run('client.mjs', client, { SERVER_URL: `http://127.0.0.1:${port}/mcp` });
+  for (const { ended } of [asked, memory]) {
+    const { code, stdout, stderr } = await ended;
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout.toString()).toContain('sunny');
+  }
+  expect((await stdio.ended).code).toBe(0);
+  await until('the server has stored all', () => sessionsOf(db).length === 4);
+  const bases = sessionsOf(db).map(({ basis }) => basis);
+  expect(bases.toSorted()).toEqual(['sdk-transport', 'stateless', 'stateless', 'stdio-process']);
+});
+
+test('each door has an example', () => {
+  const doors = ['recordStdio', 'recordedFetch', 'recordedHandler', 'recordedTransport'];
+  expect(EXAMPLES.map(({ text }) => doors.find((door) => text.includes(`${door}(`)))).toEqual(doors);
+});
