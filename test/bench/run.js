@@ -9,6 +9,7 @@ import { benchBusy } from './busy.js';
 import { histogram, printTable } from './figures.js';
 import { benchHttp } from './http.js';
 import { hasMitmdump } from './http-contestants.js';
+import { benchLibrary } from './library.js';
 import { generator } from './load.js';
 import { benchMemory } from './memory.js';
 import { benchPack } from './pack.js';
@@ -27,6 +28,7 @@ const PARTS = {
   http,
   sse,
   replay,
+  library: benchLibrary,
   busy: benchBusy,
   memory: benchMemory,
   store: benchStore,
@@ -51,6 +53,7 @@ const size = isQuick
       starts: 15,
       viewerRounds: 2,
       viewerCalls: 4000,
+      libraryCalls: 1000,
     }
   : {
       rounds: 9,
@@ -66,6 +69,7 @@ const size = isQuick
       starts: 51,
       viewerRounds: 7,
       viewerCalls: 15_000,
+      libraryCalls: 5000,
     };
 const progress = (text) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), 'tapedeck-bench-'));
