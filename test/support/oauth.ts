@@ -73,14 +73,14 @@ export async function startProtected() {
 }
 
 /** Opens a session, uses it, and ends it. */
-export async function converse(url: URL, expectedIssuer: string) {
+export async function converse(url: URL, expectedIssuer: string, by: typeof fetch = fetch) {
   const authProvider = new ClientCredentialsProvider({
     clientId: 'me',
     clientSecret: CLIENT_SECRET,
     expectedIssuer,
   });
   const client = new Client({ name: 'tester', version: '1.0.0' });
-  const transport = new StreamableHTTPClientTransport(url, { authProvider });
+  const transport = new StreamableHTTPClientTransport(url, { authProvider, fetch: by });
   await client.connect(transport as Transport);
   const seen = { tools: await client.listTools(), whisper: await client.callTool({ name: 'whisper' }) };
   await transport.terminateSession();

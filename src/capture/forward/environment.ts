@@ -91,7 +91,7 @@ function proxiedAround(noProxy: string, hosts: readonly string[]): string | null
 function leadsAround(entry: string, host: string): boolean {
   if (entry === '*') return true;
   if (entry.includes('/')) return isIP(host) !== 0;
-  const name = withoutBrackets(entry.toLowerCase().replace(/^\*?\./, ''));
+  const name = entry.toLowerCase().replace(/^\*?\./, '');
   const bare = isIP(name) === 6 ? name : withoutBrackets(name.replace(/:\d+$/, ''));
   return host === bare || host.endsWith(`.${bare}`);
 }
