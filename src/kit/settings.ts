@@ -13,7 +13,7 @@ import type { MatchingOptions } from '../replay/match/matching.ts';
 import type { Speed } from '../replay/play/timetable.ts';
 import type { LiveTarget } from '../sources/playback.ts';
 import { isTextRecording } from '../sources/source.ts';
-import { storePath } from '../store/file/path.ts';
+import { isEngineUrl, storePath } from '../store/file/path.ts';
 import { liveHttp } from '../talk/http.ts';
 import { liveStdio } from '../talk/stdio.ts';
 import { BIN } from '../version.ts';
@@ -182,7 +182,8 @@ export function serverCommand(settings: Settings, session: string | null, calls:
   const { recording, db, mode, upstream, ignore, repeat, speed, redaction } = settings;
   const { ignoreTool = [], anyValue = [], anyOrder = [] } = settings;
   const asked = mode === 'none' ? null : upstream;
-  const source = isTextRecording(recording) ? [recording] : [session ?? recording, '--db', storePath(db)];
+  const isWhole = isTextRecording(recording) || isEngineUrl(recording);
+  const source = isWhole ? [recording] : [session ?? recording, '--db', storePath(db)];
   const args = [
     // What the configuration says is among the options.
     ...[BIN, 'replay', ...source, '--no-config', '--mode', mode, '--hints', 'kit'],

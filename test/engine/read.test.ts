@@ -3,13 +3,22 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer, type Socket, connect as tcpConnect } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore, type Store } from '../../src/store/file/open.ts';
 import { processStarted } from '../../src/store/file/process.ts';
 import { type Database, newDatabase, withEngine } from '../support/engine.ts';
 import { IS_FULL, inFull, scale } from '../support/scale.ts';
 import { storeSession } from '../support/stored.ts';
-import { ROOT, tapedeck, tapedeckInProcess, tempFolder, tempStore } from '../support/tapedeck.ts';
+import {
+  fixture,
+  ROOT,
+  showFrames,
+  tapedeck,
+  tapedeckInProcess,
+  tempFolder,
+  tempStore,
+} from '../support/tapedeck.ts';
 
 /** What an engine with a host's store has to do with it: who writes there, who reads. */
 type Fleet = { database: Database; host: string; reader: string; env: Record<string, string> };
@@ -94,6 +103,19 @@ withEngine('reading from an engine', () => {
       await tapedeckInProcess(['import', join(ROOT, `recordings/${name}.ndjson`), '--db', file]);
     await ship(own, file);
     for (const words of TRIED) await expectSame(own, file, words);
+    // As a recording, by a URL that names the session.
+    const client = JSON.parse(
+      (await showFrames(file, 'everything-stdio')).find(({ direction }) => direction === 'client-to-server')
+        ?.text ?? '',
+    );
+    const stdin = `${JSON.stringify(client)}\n`;
+    const [here, there] = await Promise.all(
+      [['everything-stdio', '--db', file], [`${own.reader}#everything-stdio`]].map((words) =>
+        tapedeckInProcess(['replay', ...words], { env: own.env, stdin }),
+      ),
+    );
+    expect(String(here?.stdout)).toContain('"serverInfo"');
+    expect(String(there?.stdout)).toBe(String(here?.stdout));
     // A second time from the cache.
     const shown = await expectSame(own, file, ['show', 'everything-http', '--json']);
     expect(shown.split('\n').length).toBeGreaterThan(20);
@@ -108,6 +130,12 @@ withEngine('reading from an engine', () => {
     const [kept = ''] = readdirSync(folder);
     expect(readdirSync(folder)).toEqual([kept]);
     expect(statSync(join(folder, kept)).mode & 0o777).toBe(0o600);
+    // One of an older version is made anew, without a copy.
+    const old = openStore(join(folder, kept));
+    old.pragma('user_version = 1');
+    old.close();
+    await expectSame(own, file, ['show', 'one']);
+    expect(readdirSync(folder)).toEqual([kept]);
     const secret = 'sk-proj-OldOldOldOldOldOldOldOldOldOld';
     const store = openStore(file);
     storeSession(store, {
@@ -264,6 +292,21 @@ withEngine('reading from an engine', () => {
     const folder = join(String(own.env['XDG_CACHE_HOME']), 'tapedeck/engine');
     expect(readdirSync(folder).filter((name) => name.startsWith('reading-'))).toEqual([]);
     await expectSame(own, file, ['show', 'cut']);
+  });
+
+  test('a store of one’s own is read without loading anything of this', async () => {
+    const own = await fleet();
+    const file = newStore((store) => void storeSession(store));
+    const loaded = async (db: string) => {
+      const told = join(tempFolder(), 'modules');
+      const preload = `--import ${pathToFileURL(fixture('tell-modules.js')).href}`;
+      const env = { ...own.env, NODE_OPTIONS: preload, MODULES_TOLD: told };
+      expect((await tapedeck(['list', '--db', db], { env }).ended).code).toBe(0);
+      const urls = readFileSync(told, 'utf8').split('\n');
+      return urls.filter((url) => /node_modules\/pg|open-engine/.test(url)).length;
+    };
+    expect(await loaded(file)).toBe(0);
+    expect(await loaded(own.reader)).toBeGreaterThan(1);
   });
 
   test('who may not read, an engine of another version, and none at all are told apart', async () => {

@@ -3,9 +3,9 @@
  * are the same on the engine. The oldest go when there are too many. Whatever is wrong with it, reading goes on without.
  */
 
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { openStore, type Store } from '../../store/file/open.ts';
+import { openStore, openUnchanged, type Store } from '../../store/file/open.ts';
 import { FRAME_TABLES } from './fetched.ts';
 import type { Found } from './find.ts';
 
@@ -44,10 +44,12 @@ export function openCache(folder: string, engine: string, fetched: Store, most: 
   return createCache(fetched, most);
 }
 
-/** Makes it, or brings it up to date. One that another version has made is made anew. */
+/** Makes it. One that another version has made is made anew. */
 function prepare(file: string): boolean {
   for (const isLast of [false, true]) {
     try {
+      // An older one is not worth a migration, nor the copy that is made before.
+      if (existsSync(file)) openUnchanged(file)?.close();
       const store = openStore(file);
       store.exec(KEPT);
       store.close();

@@ -3,10 +3,9 @@
  * it is of one moment, and comes over a connection that only reads.
  */
 
-import { join } from 'node:path';
 import { TapedeckError } from '../../errors.ts';
 import { parseSize } from '../../inspect/filter/values.ts';
-import { cacheFolder } from '../../store/file/path.ts';
+import { fetchedFolder } from '../../store/file/path.ts';
 import { connectEngine, readAddress } from '../connect.ts';
 import { assertReadable, readEngine } from '../install.ts';
 import { engineError } from '../trouble.ts';
@@ -53,7 +52,7 @@ async function connectReader(url: string, options: EngineOptions): Promise<Readi
   try {
     const meta = await readEngine(client);
     assertReadable(meta);
-    const folder = join(cacheFolder(options.env), 'engine');
+    const folder = fetchedFolder(options.env);
     fetched = createFetched(folder);
     const cache = openCache(folder, meta.id, fetched.store, cacheBytes);
     const puller = createPuller(client, fetched, cache, options.notices);

@@ -73,6 +73,11 @@ export function cacheFolder(env: Environment): string {
   }
 }
 
+/** The folder for what was fetched of engines. */
+export function fetchedFolder(env: Environment): string {
+  return join(cacheFolder(env), 'engine');
+}
+
 /**
  * Makes a folder, and those it lies in. Returns whether it was not there. Node's own recursive `mkdir` never ends where a parent
  * is there and seems missing, as in /proc.

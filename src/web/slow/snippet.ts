@@ -10,7 +10,7 @@ import { jsonOf } from '../../protocol/message/conversation.ts';
 import { messageText } from '../../protocol/message/payload.ts';
 import { commandLine } from '../../protocol/text.ts';
 import type { Store } from '../../store/file/open.ts';
-import { storePath } from '../../store/file/path.ts';
+import { fetchedFolder, storePath } from '../../store/file/path.ts';
 import { type BareFrame, prepareFramesAfter, prepareMessagesBetween } from '../../store/read/frames.ts';
 import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
 import { type SessionRow, sessionDetails } from '../../store/read/sessions.ts';
@@ -133,8 +133,9 @@ function askingSeq(place: Place): number {
   }
 }
 
-/** Null where the store is the one that commands take by themselves. */
+/** Null where the store is the one that commands take by themselves. What was fetched of an engine has no name for long. */
 function dbOf({ name }: Store): string | null {
+  if (name.startsWith(fetchedFolder(process.env))) return 'postgres://…';
   return name === storePath(undefined) ? null : name;
 }
 
