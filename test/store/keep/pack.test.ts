@@ -4,7 +4,9 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openForReading, openStore, type Store } from '../../../src/store/file/open.ts';
 import { createPacking, packable } from '../../../src/store/keep/pack.ts';
-import { eachBareFrame } from '../../../src/store/read/frames.ts';
+import { eachBareFrame, lastSeqOf, preparePayloads } from '../../../src/store/read/frames.ts';
+import { prepareOutlineFrames } from '../../../src/store/read/outline.ts';
+import { payloadBytes, prepareBeginnings } from '../../../src/store/read/slices.ts';
 import { mixLines } from '../../bench/mix.js';
 import { inFull, scale } from '../../support/scale.ts';
 import { storeSession } from '../../support/stored.ts';
@@ -88,6 +90,48 @@ test('every reader says of a packed store what it said before, and no byte has c
   expect(payloads(store)).toEqual(bytes);
   expect(statSync(db).size).toBeLessThan(taken * 0.7);
   expect(await all()).toEqual(before);
+  store.close();
+});
+
+test('what the viewer reads piece by piece, and what replay reads by number, is the same once it is packed', async () => {
+  const db = tempStore();
+  await fill(db);
+  const store = openForReading(db);
+  const sessions = store.prepare<[], number>('SELECT number FROM session ORDER BY number').pluck().all();
+  const pieces = () =>
+    sessions.map((number) => {
+      const last = lastSeqOf(store, number);
+      const all = Array.from({ length: last }, (_, i) => i + 1);
+      const byNumber = preparePayloads(store, number);
+      return {
+        outline: prepareOutlineFrames(store, number)(0, last, last),
+        beginnings: prepareBeginnings(store, number, { limit: last, maxBytes: 100 })(0),
+        sizes: all.map((seq) => payloadBytes(store, number, seq)?.size),
+        ends: all.map((seq) => payloadBytes(store, number, seq)?.from(200).toString('latin1')),
+        payloads: all.map((seq) => byNumber(seq)?.payload.toString('latin1')),
+      };
+    });
+  const before = pieces();
+  expect(await output(db, ['pack'])).toContain('packed');
+  expect(packedRows(store)).toBeGreaterThan(FRAMES / 4);
+  expect(pieces()).toEqual(before);
+  store.close();
+});
+
+test('packed sessions are pruned as others are', async () => {
+  const db = tempStore();
+  await fill(db);
+  await output(db, ['pack']);
+  const text = await output(db, ['prune', 'mix', 'odd']);
+  expect(text).toContain('2 sessions deleted');
+  const store = openForReading(db);
+  expect(store.prepare('SELECT count(*) FROM frame_part').pluck().get()).toBe(0);
+  expect(
+    store
+      .prepare('SELECT count(*) FROM packing WHERE session NOT IN (SELECT number FROM session)')
+      .pluck()
+      .get(),
+  ).toBe(0);
   store.close();
 });
 
