@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchBusy } from './busy.js';
 import { histogram, printTable } from './figures.js';
+import { benchForward } from './forward.js';
 import { benchHttp } from './http.js';
 import { hasMitmdump } from './http-contestants.js';
 import { benchLibrary } from './library.js';
@@ -27,6 +28,7 @@ const PARTS = {
   stdio,
   http,
   sse,
+  forward,
   replay,
   library: benchLibrary,
   busy: benchBusy,
@@ -133,6 +135,12 @@ async function http(folder, size) {
 async function sse(folder, size) {
   const { absolute, loss, rows } = await benchSse(folder, size);
   printAbsolute('SSE, one stream', absolute);
+  console.log(`${loss}\n`);
+  return rows;
+}
+
+async function forward(folder, size) {
+  const { loss, rows } = await benchForward(folder, size);
   console.log(`${loss}\n`);
   return rows;
 }
