@@ -1,14 +1,17 @@
-/** What operating a recorder takes is loaded where it is asked for, and nowhere else. */
+/** What operating a recorder takes, and what an engine does, is loaded where it is asked for, and nowhere else. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { recordUrl } from '../support/http-record.ts';
 import { startRawClient, startSessionServer } from '../support/operations.ts';
-import { fixture, record, tempFolder, tempStore } from '../support/tapedeck.ts';
+import { fixture, record, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
-/** Where a chunk of `dist` has this, it holds a part of the admin port, or of what a service manager is told. */
-const OURS = /frames_recorded_total|the store is not open|systemd-notify/;
+/** Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, or of what speaks to an engine. */
+const OURS =
+  /frames_recorded_total|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck/;
+
+const LIBRARIES = /[\\/](?:prom-client|pg|pg-[a-z-]+)[\\/]/;
 
 function telling(): { env: Record<string, string>; loaded: () => string[] } {
   const file = join(tempFolder(), 'modules');
@@ -25,7 +28,7 @@ function oursAmong(urls: readonly string[]): string[] {
   const files = urls.filter((url) => url.startsWith('file:')).map((url) => fileURLToPath(url));
   const own = files.filter((file) => /[\\/]dist[\\/][\w-]+\.js$/.test(file) && existsSync(file));
   return files.filter(
-    (file) => file.includes('prom-client') || (own.includes(file) && OURS.test(readFileSync(file, 'utf8'))),
+    (file) => LIBRARIES.test(file) || (own.includes(file) && OURS.test(readFileSync(file, 'utf8'))),
   );
 }
 
@@ -48,4 +51,16 @@ test('so does one by HTTP', async () => {
   await (await startRawClient(recording.url)).call('echo');
   await recording.stop();
   expect(oursAmong(loaded())).toEqual([]);
+});
+
+test('what speaks to an engine is loaded by a command that does', async () => {
+  const modulesOf = async (...words: string[]) => {
+    const { env, loaded } = telling();
+    await tapedeck(words, { env }).ended;
+    return oursAmong(loaded());
+  };
+  expect(await modulesOf('list', '--db', tempStore())).toEqual([]);
+  const modules = await modulesOf('engine', 'init', '--to', 'postgres://127.0.0.1:1/deck');
+  expect(modules.filter((file) => /[\\/]pg[\\/]/.test(file))).not.toEqual([]);
+  expect(modules.filter((file) => /[\\/]dist[\\/]/.test(file))).not.toEqual([]);
 });

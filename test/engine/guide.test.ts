@@ -1,13 +1,16 @@
 /** What the guide for many hosts shows is what there is. */
+import { chownSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Client } from 'pg';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { initSql } from '../../src/engine/schema.ts';
 import { openStore } from '../../src/store/file/open.ts';
-import { blocksOf } from '../support/documents.ts';
+import { blocksOf, textOf } from '../support/documents.ts';
 import { newEngine, plantSession, withEngine } from '../support/engine.ts';
+import { asOrdinaryUser, findPostgres, freePort, otherUser } from '../support/postgres.ts';
 import { inFull } from '../support/scale.ts';
 import { storeSession } from '../support/stored.ts';
-import { tapedeckInProcess, tempStore } from '../support/tapedeck.ts';
+import { start, tapedeckInProcess, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 const SQL = blocksOf('docs/fleet.md').filter(({ language }) => language === 'sql');
 
@@ -29,6 +32,30 @@ async function ship(url: string, recordedAt: number): Promise<string> {
   return (await tapedeckInProcess(['ship', '--once', '--to', url, '--db', file, '--tenant', 'nobody']))
     .stderr;
 }
+
+/** The lines of a page that begin so. */
+function linesWith(page: string, ...beginnings: readonly string[]): string[] {
+  const lines = textOf(page).split('\n');
+  return beginnings.map((beginning) => lines.find((line) => line.startsWith(beginning)) ?? '');
+}
+
+withEngine('the guide', () => {
+  inFull('starts a PostgreSQL to try in three lines', async () => {
+    const [folder, port, user] = [tempFolder(), await freePort(), otherUser()];
+    if (user !== null) chownSync(folder, user.uid, user.gid);
+    const lines = linesWith('docs/fleet.md', 'initdb ', 'pg_ctl ', 'createdb ')
+      .join('\n')
+      .replaceAll('5433', String(port));
+    const [file, args] = asOrdinaryUser('bash', ['-ec', `${lines}\necho ready`]);
+    const env = { ...process.env, HOME: folder, PATH: `${findPostgres()}:${process.env['PATH']}` };
+    const started = await start(file, args, { cwd: folder, env }).ended;
+    const [pid] = readFileSync(join(folder, 'engine/postmaster.pid'), 'utf8').split('\n');
+    onTestFinished(() => void process.kill(Number(pid), 'SIGKILL'));
+    expect([started.code, started.stderr]).toEqual([0, expect.anything()]);
+    const url = `postgres://me@127.0.0.1:${port}/tapedeck`;
+    expect((await tapedeckInProcess(['engine', 'init', '--to', url])).code).toBe(0);
+  });
+});
 
 withEngine('row-level security of the guide', () => {
   inFull('ties a host’s role to its recorder', async () => {

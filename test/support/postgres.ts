@@ -75,13 +75,8 @@ export async function startPostgres({ settings = {}, auth }: PostgresOptions = {
   const port = await freePort();
   let child: ChildProcess | null = null;
 
-  /** Never as root, which PostgreSQL refuses. */
-  function command(program: string, args: readonly string[]): [string, string[]] {
-    const path = join(bin ?? '', program);
-    if (user === null) return [path, [...args]];
-    const as = [`--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'];
-    return ['setpriv', [...as, '--', path, ...args]];
-  }
+  const command = (program: string, args: readonly string[]) =>
+    asOrdinaryUser(join(bin ?? '', program), args);
 
   function run(program: string, args: readonly string[]): string {
     const [file, words] = command(program, args);
@@ -160,8 +155,16 @@ export async function startPostgres({ settings = {}, auth }: PostgresOptions = {
   };
 }
 
+/** A command line for a program that refuses to run as root, as PostgreSQL does. */
+export function asOrdinaryUser(path: string, args: readonly string[]): [file: string, args: string[]] {
+  const user = otherUser();
+  if (user === null) return [path, [...args]];
+  const as = [`--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'];
+  return ['setpriv', [...as, '--', path, ...args]];
+}
+
 /** Whom PostgreSQL runs as where we are root; null: as we do. */
-function otherUser(): { uid: number; gid: number } | null {
+export function otherUser(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   for (const name of ['postgres', 'nobody']) {
     try {
@@ -175,7 +178,7 @@ function otherUser(): { uid: number; gid: number } | null {
   throw new Error('PostgreSQL does not run as root, and there is no user `postgres` or `nobody`');
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
