@@ -44,7 +44,7 @@ test('there is no thread before the first message, one for all doors, and the pr
   );
 });
 
-test('a host in a thread of its own, and one in CommonJS', async () => {
+inFull('a host in a thread of its own, and one in CommonJS', async () => {
   const [ofThread, ofCommonJs] = [tempStore(), tempStore()];
   const file = fixture('records-in-thread.js');
   const thread = start(process.execPath, [file], { cwd: ROOT, env: { TAPEDECK_DB: ofThread } });
@@ -78,7 +78,7 @@ test('where nothing can be stored the host hears of it once, and its traffic goe
   expect(told[0]).toContain('Traffic goes on');
 });
 
-test('without a listener trouble is a warning of the process', async () => {
+inFull('without a listener trouble is a warning of the process', async () => {
   const source = `
     import { PassThrough } from 'node:stream';
     import { recordStdio } from 'mcp-tapedeck/record';

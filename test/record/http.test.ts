@@ -16,6 +16,7 @@ import { recordedFetch, recordedHandler } from '../../src/record/record.ts';
 import { recordUrlInProcess } from '../support/http-record.ts';
 import { talkToDualEra } from '../support/official-clients.ts';
 import { exchangesOf, framesOf, sessionsOf } from '../support/recorded.ts';
+import { inFull, sample } from '../support/scale.ts';
 import { startDualEra } from '../support/servers.ts';
 import { tempStore, until } from '../support/tapedeck.ts';
 
@@ -66,7 +67,7 @@ const factsOf = (db: string) =>
     ...{ basis, transport, era, end_reason, frames, dropped },
   }));
 
-test.each(['legacy', 'auto'] as const)(
+inFull.each(['legacy', 'auto'] as const)(
   'client and server of the SDK 2.x that record themselves have what a proxy between them records (%s)',
   async (mode) => {
     const [ofServer, ofClient] = [tempStore(), tempStore()];
@@ -146,7 +147,7 @@ const HOSTS: Record<string, (db: string) => Promise<{ url: URL; close: () => Pro
   },
 };
 
-test.each(Object.keys(HOSTS))(
+test.each(sample(Object.keys(HOSTS)))(
   'a server on %s and a client of the SDK 1.x record the same bodies',
   async (name) => {
     const [db, ofClient] = [tempStore(), tempStore()];
@@ -219,7 +220,7 @@ const ODD: Record<string, Listener> = {
   },
 };
 
-test.each(Object.keys(ODD))('%s: as a proxy sees it', async (name) => {
+test.each(sample(Object.keys(ODD)))('%s: as a proxy sees it', async (name) => {
   const db = tempStore();
   const recorded = recordedHandler(ODD[name] as Listener, { db });
   const proxy = await recordUrlInProcess(await listen(recorded));

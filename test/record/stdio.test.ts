@@ -9,6 +9,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { expect, test } from 'vitest';
 import { recordStdio } from '../../src/record/record.ts';
 import { framesOf, sessionsOf } from '../support/recorded.ts';
+import { inFull } from '../support/scale.ts';
 import {
   fixture,
   ROOT,
@@ -149,7 +150,7 @@ test('what is written waits as the stream itself waits', async () => {
   expect(framesOf(db).map(({ text }) => text)).toEqual(['{"id":1}', '{"id":2}', '{"id":3}']);
 });
 
-test.each([
+inFull.each([
   ['1.x', 'sdk-1'],
   ['2.x', 'sdk-2'],
 ])('a server of the SDK %s records itself, whichever client it has', async (_, line) => {

@@ -16,6 +16,7 @@ import { z } from 'zod';
 import { recordedTransport } from '../../src/record/record.ts';
 import { talkToDualEra } from '../support/official-clients.ts';
 import { framesOf, sessionsOf } from '../support/recorded.ts';
+import { inFull } from '../support/scale.ts';
 import { startDualEraServer } from '../support/servers.ts';
 import { fixture, tapedeckInProcess, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
@@ -68,7 +69,7 @@ test('the same with the SDK 2.x', async () => {
   expect(framesOf(db, 'server')).toEqual(framesOf(db, 'client'));
 });
 
-test.each(['legacy', 'auto'] as const)(
+inFull.each(['legacy', 'auto'] as const)(
   'a transport over HTTP works as it does without (%s)',
   async (mode) => {
     const db = tempStore();
@@ -85,7 +86,7 @@ test.each(['legacy', 'auto'] as const)(
   },
 );
 
-test('a client on stdio, and everything that a transport has besides', async () => {
+inFull('a client on stdio, and everything that a transport has besides', async () => {
   const db = tempStore();
   const transport = new StdioClientTransport({
     command: process.execPath,
