@@ -14,6 +14,7 @@ const OF_THE_STORE = [
   'identity',
   'loss',
   'masking',
+  'packing',
   'removal',
   'secret',
   'shipped',
