@@ -15,6 +15,7 @@ import {
   startSessionServer,
   total,
 } from '../support/operations.ts';
+import { inFull } from '../support/scale.ts';
 import { latestSession, record, tapedeck, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
 const ADMIN = ['--admin', '127.0.0.1:0'];
@@ -85,7 +86,7 @@ test('metrics are what the store says, also after a predecessor was killed', asy
   await second.stop();
 });
 
-test('no label takes what traffic says', async () => {
+inFull('no label takes what traffic says', async () => {
   const server = await startSessionServer();
   const recording = await recordUrl(server.url, { args: ADMIN });
   const client = await startRawClient(recording.url);
@@ -133,65 +134,71 @@ test('by another name than its own, or from a page elsewhere, nobody is told any
   await stop();
 });
 
-test('while it drains it is well, but not ready; while its store is locked it is ready, and says the trouble', async () => {
-  const server = await startSessionServer();
-  const recording = await recordUrl(server.url, { args: [...ADMIN, '--grace', '20'] });
-  const client = await startRawClient(recording.url);
-  const stream = await client.stream();
-  expect((await askAdmin(recording.run, '/readyz')).status).toBe(200);
+inFull(
+  'while it drains it is well, but not ready; while its store is locked it is ready, and says the trouble',
+  async () => {
+    const server = await startSessionServer();
+    const recording = await recordUrl(server.url, { args: [...ADMIN, '--grace', '20'] });
+    const client = await startRawClient(recording.url);
+    const stream = await client.stream();
+    expect((await askAdmin(recording.run, '/readyz')).status).toBe(200);
 
-  const lock = new Database(recording.db);
-  lock.exec('BEGIN IMMEDIATE');
-  await client.call('echo');
-  await until('the trouble shows', async () => {
-    const { text } = await askAdmin(recording.run, '/metrics');
-    return total(text, 'tapedeck_store_trouble') === 1;
-  });
-  expect((await askAdmin(recording.run, '/readyz')).status).toBe(200);
-  lock.exec('ROLLBACK');
-  lock.close();
-  await until('the trouble passes', async () => {
-    const { text } = await askAdmin(recording.run, '/metrics');
-    return total(text, 'tapedeck_store_trouble') === 0;
-  });
+    const lock = new Database(recording.db);
+    lock.exec('BEGIN IMMEDIATE');
+    await client.call('echo');
+    await until('the trouble shows', async () => {
+      const { text } = await askAdmin(recording.run, '/metrics');
+      return total(text, 'tapedeck_store_trouble') === 1;
+    });
+    expect((await askAdmin(recording.run, '/readyz')).status).toBe(200);
+    lock.exec('ROLLBACK');
+    lock.close();
+    await until('the trouble passes', async () => {
+      const { text } = await askAdmin(recording.run, '/metrics');
+      return total(text, 'tapedeck_store_trouble') === 0;
+    });
 
-  recording.run.child.kill('SIGTERM');
-  await until('it drains', async () => (await askAdmin(recording.run, '/readyz')).status === 503);
-  expect(await askAdmin(recording.run, '/readyz')).toEqual({ status: 503, text: 'draining\n' });
-  expect((await askAdmin(recording.run, '/healthz')).status).toBe(200);
-  server.streams[0]?.end('data: {}\n\n');
-  await bodyOf(stream);
-  expect((await recording.run.ended).code).toBe(0);
-});
+    recording.run.child.kill('SIGTERM');
+    await until('it drains', async () => (await askAdmin(recording.run, '/readyz')).status === 503);
+    expect(await askAdmin(recording.run, '/readyz')).toEqual({ status: 503, text: 'draining\n' });
+    expect((await askAdmin(recording.run, '/healthz')).status).toBe(200);
+    server.streams[0]?.end('data: {}\n\n');
+    await bodyOf(stream);
+    expect((await recording.run.ended).code).toBe(0);
+  },
+);
 
-test('a port that is taken ends a recorder by HTTP, which says so; one by stdio goes on without', async () => {
-  const other = createServer();
-  const port = await listenOn(other);
-  const admin = ['--admin', `127.0.0.1:${port}`];
-  const refused = await tapedeckInProcess([
-    'record',
-    'http://127.0.0.1:9/mcp',
-    '--listen',
-    '127.0.0.1:0',
-    '--db',
-    tempStore(),
-    ...admin,
-  ]);
-  expect([refused.code, refused.stderr]).toEqual([
-    2,
-    `tapedeck: Cannot listen on 127.0.0.1:${port}: something else listens there. Choose another port, or 0 for a free one: --admin 127.0.0.1:0\n`,
-  ]);
-  const db = tempStore();
-  const run = record(db, ['echo.js'], admin);
-  run.child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
-  const { code, stdout, stderr } = await run.ended;
-  expect([code, stdout.toString()]).toEqual([0, expect.stringContaining('"id":1')]);
-  expect(stderr).toContain('something else listens there');
-  expect((await latestSession(db)).frames).toBeGreaterThan(1);
-  other.close();
-});
+inFull(
+  'a port that is taken ends a recorder by HTTP, which says so; one by stdio goes on without',
+  async () => {
+    const other = createServer();
+    const port = await listenOn(other);
+    const admin = ['--admin', `127.0.0.1:${port}`];
+    const refused = await tapedeckInProcess([
+      'record',
+      'http://127.0.0.1:9/mcp',
+      '--listen',
+      '127.0.0.1:0',
+      '--db',
+      tempStore(),
+      ...admin,
+    ]);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      `tapedeck: Cannot listen on 127.0.0.1:${port}: something else listens there. Choose another port, or 0 for a free one: --admin 127.0.0.1:0\n`,
+    ]);
+    const db = tempStore();
+    const run = record(db, ['echo.js'], admin);
+    run.child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+    const { code, stdout, stderr } = await run.ended;
+    expect([code, stdout.toString()]).toEqual([0, expect.stringContaining('"id":1')]);
+    expect(stderr).toContain('something else listens there');
+    expect((await latestSession(db)).frames).toBeGreaterThan(1);
+    other.close();
+  },
+);
 
-test('where it is wrongly asked for, nothing is started', async () => {
+inFull('where it is wrongly asked for, nothing is started', async () => {
   const { code, stdout, stderr } = await tapedeck([
     'record',
     '--db',
@@ -207,7 +214,7 @@ test('where it is wrongly asked for, nothing is started', async () => {
   expect(stderr).toContain('Expected host:port after `--admin`, got `everywhere`');
 });
 
-test('a request that is cut off does not keep the admin port busy', async () => {
+inFull('a request that is cut off does not keep the admin port busy', async () => {
   const server = await startSessionServer();
   const { run, stop } = await recordUrl(server.url, { args: ADMIN });
   await askAdmin(run, '/healthz');

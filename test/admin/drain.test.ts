@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { query, recordUrl } from '../support/http-record.ts';
 import { askAdmin, bodyOf, post, startRawClient, startSessionServer } from '../support/operations.ts';
-import { IS_FULL, scale } from '../support/scale.ts';
+import { IS_FULL, inFull, scale } from '../support/scale.ts';
 import { BIN, fixture, start, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 const STREAMS = scale(200, 20);
@@ -56,7 +56,7 @@ test('a recorder that drains breaks no stream and loses no frame of it', async (
   expect(recording.rows(`SELECT 1 FROM http_exchange WHERE closed_by IS NOT 'server'`)).toEqual([]);
 });
 
-test('an answer of a recorder that drains says that its connection closes', async () => {
+inFull('an answer of a recorder that drains says that its connection closes', async () => {
   const waiting: ServerResponse[] = [];
   const server = await startSessionServer((response) => void waiting.push(response));
   const recording = await recordUrl(server.url, { args: ['--grace', '50'] });
@@ -82,7 +82,7 @@ function startActivator(upstream: string, db: string) {
   ]);
 }
 
-test.skipIf(process.platform === 'win32')(
+test.runIf(IS_FULL && process.platform !== 'win32')(
   'with a socket that is handed over, a restart refuses no connection',
   async () => {
     const server = await startSessionServer();
@@ -122,7 +122,7 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
-test('a socket for another process is not taken, and of several sockets none', async () => {
+inFull('a socket for another process is not taken, and of several sockets none', async () => {
   const server = await startSessionServer();
   const recording = await recordUrl(server.url, { env: { LISTEN_FDS: '1', LISTEN_PID: '1' } });
   await recording.stop();
@@ -172,7 +172,7 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
-test('where the service manager cannot be told, it is said once, and the traffic goes on', async () => {
+inFull('where the service manager cannot be told, it is said once, and the traffic goes on', async () => {
   const server = await startSessionServer();
   const env = { NOTIFY_SOCKET: '/nowhere', PATH: '', WATCHDOG_USEC: '20000' };
   const recording = await recordUrl(server.url, { env });

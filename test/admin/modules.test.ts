@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { recordUrl } from '../support/http-record.ts';
 import { startRawClient, startSessionServer } from '../support/operations.ts';
+import { inFull } from '../support/scale.ts';
 import { fixture, record, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
 /** Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, or of what speaks to an engine. */
@@ -44,7 +45,7 @@ test('a recorder by stdio loads the admin port with its option alone', async () 
   expect((await modulesOf(['--admin', '127.0.0.1:0'])).length).toBeGreaterThan(1);
 });
 
-test('so does one by HTTP', async () => {
+inFull('so does one by HTTP', async () => {
   const server = await startSessionServer();
   const { env, loaded } = telling();
   const recording = await recordUrl(server.url, { env });

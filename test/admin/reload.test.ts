@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Recording, recordUrl } from '../support/http-record.ts';
 import { askAdmin, startRawClient, startSessionServer } from '../support/operations.ts';
+import { inFull, sample } from '../support/scale.ts';
 import { type Run, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 type Reloading = Recording & {
@@ -80,7 +81,7 @@ const BROKEN: [what: string, text: string, place: RegExp][] = [
   ['a level that is none', '{ "log": { "level": "loud" } }', /Expected debug, info, warn or error/],
   ['no redaction any more', '{ "redact": { "off": true } }', /cannot be switched on or off/],
 ];
-test.each(BROKEN)(
+test.each(sample(BROKEN))(
   'a file with %s changes nothing, and it is said where it is wrong',
   async (_, text, place) => {
     const recording = await startReloading(BADGE, ['--admin', '127.0.0.1:0']);
@@ -93,7 +94,7 @@ test.each(BROKEN)(
   },
 );
 
-test('retention and the log level follow the file, and what needs a restart is named', async () => {
+inFull('retention and the log level follow the file, and what needs a restart is named', async () => {
   const db = tempStore();
   const first = await startReloading({}, [], db);
   for (let i = 0; i < 3; i += 1) await (await startRawClient(first.url)).call('echo');
@@ -127,7 +128,7 @@ test('retention and the log level follow the file, and what needs a restart is n
   expect(recording.run.stderr()).not.toContain(session);
 });
 
-test('without a configuration file of its own, SIGHUP ends a recorder', async () => {
+inFull('without a configuration file of its own, SIGHUP ends a recorder', async () => {
   const server = await startSessionServer();
   const recording = await recordUrl(server.url);
   recording.run.child.kill('SIGHUP');
