@@ -124,6 +124,6 @@ async function mapInParallel(items, work) {
   const worker = async () => {
     for (const [index, item] of queue) results[index] = await work(item);
   };
-  await Promise.all(Array.from({ length: availableParallelism() }, worker));
+  await Promise.all(Array.from({ length: availableParallelism() + 1 }, worker));
   return results;
 }
