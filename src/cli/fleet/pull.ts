@@ -48,7 +48,7 @@ export const pullCommand: Command<Options> = {
         'Two sessions, for: show --db pulled.db',
       )
       .example(
-        "$0 pull --filter 'status~error since=1d' --out failed.db",
+        "$0 pull --from postgres://127.0.0.1/tapedeck --filter 'status~error since=1d'",
         'All in which something failed',
       ) as Argv<Options>,
   async run({ sessions, from, filter: written, out }, io) {
