@@ -8,11 +8,11 @@ import { startRawClient, startSessionServer } from '../support/operations.ts';
 import { inFull } from '../support/scale.ts';
 import { fixture, record, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
 
-/** Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, or of what speaks to an engine. */
+/** Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, of what speaks to an engine, or of the forward proxy. */
 const OURS =
-  /frames_recorded_total|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck/;
+  /frames_recorded_total|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck|a CONNECT has no body/;
 
-const LIBRARIES = /[\\/](?:prom-client|pg|pg-[a-z-]+)[\\/]/;
+const LIBRARIES = /[\\/](?:prom-client|pg|pg-[a-z-]+|@peculiar)[\\/]/;
 
 function telling(): { env: Record<string, string>; loaded: () => string[] } {
   const file = join(tempFolder(), 'modules');
