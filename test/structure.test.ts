@@ -121,7 +121,7 @@ const MAY_IMPORT: Record<string, string> = {
   'cli/read': 'BELOW cli cli/config cli/play',
   'cli/ci': 'BELOW cli cli/config cli/play cli/read',
   'cli/keep': 'BELOW cli cli/config',
-  'cli/fleet': 'BELOW cli cli/config',
+  'cli/fleet': 'BELOW cli cli/config cli/record',
   'cli/wrap': 'BELOW cli cli/config cli/record',
   'cli/view': 'BELOW cli cli/config',
   'cli/first': 'BELOW cli cli/config cli/record cli/wrap',

@@ -6,6 +6,8 @@ import { readAge, readCount, readSize } from './sizes.ts';
 
 export type Key = {
   option: string;
+  /** What it is called in a command where it is called otherwise. */
+  optionOf?: Readonly<Record<string, string>>;
   kind: Kind;
   /** Null: all commands with a store. */
   commands: readonly string[] | null;
@@ -35,6 +37,8 @@ export const KEYS: Readonly<Record<string, Key>> = {
   'retention.maxSessions': { option: 'max-sessions', kind: 'count', commands: RECORD, inProject: false },
   'retention.keepErrors': { option: 'keep-errors', kind: 'flag', commands: RECORD, inProject: false },
   'retention.packAfter': { option: 'pack-after', kind: 'age', commands: RECORD, inProject: false },
+  'retention.localKeep': { option: 'local-keep', kind: 'age', commands: RECORD, inProject: false },
+  'retention.maxUnshipped': { option: 'max-unshipped', kind: 'size', commands: RECORD, inProject: false },
   'redact.rules': {
     option: 'redact-rule',
     kind: 'list',
@@ -63,7 +67,13 @@ export const KEYS: Readonly<Record<string, Key>> = {
   'check.expect': { option: 'expect', kind: 'list', commands: CHECKING, inProject: true },
   'check.forbid': { option: 'forbid', kind: 'list', commands: CHECKING, inProject: true },
   'check.max': { option: 'max', kind: 'list', commands: CHECKING, inProject: true },
-  'ship.url': { option: 'to', kind: 'text', commands: ['engine', 'ship'], inProject: false },
+  'ship.url': {
+    option: 'to',
+    optionOf: { record: 'ship' },
+    kind: 'text',
+    commands: ['engine', 'ship', 'record'],
+    inProject: false,
+  },
   ignoreResult: { option: 'ignore-result', kind: 'list', commands: ['verify', 'ci'], inProject: true },
 };
 

@@ -18,6 +18,15 @@ export const RETENTION_OPTIONS = {
     type: 'boolean',
     describe: 'Keep sessions with errors: --older-than spares them, the other limits take them last',
   },
+  'local-keep': {
+    type: 'string',
+    describe:
+      'Of a store that is shipped: delete sessions so long after they ended, once the engine has them',
+  },
+  'max-unshipped': {
+    type: 'string',
+    describe: 'And keep what it does not have, up to so much on disk (default: --max-size)',
+  },
 } as const;
 
 export type RawRetention = {
@@ -25,12 +34,16 @@ export type RawRetention = {
   'max-size'?: string | undefined;
   'max-sessions'?: string | undefined;
   'keep-errors'?: boolean | undefined;
+  'local-keep'?: string | undefined;
+  'max-unshipped'?: string | undefined;
 };
 
 /** Null: no limit was given. Throws `TapedeckError` `usage`. */
 export function checkRetention(raw: RawRetention): RetentionLimits | null {
   const { 'older-than': age, 'max-size': size, 'max-sessions': count, 'keep-errors': keepErrors } = raw;
-  if (age === undefined && size === undefined && count === undefined) {
+  const { 'local-keep': localKeep, 'max-unshipped': unshipped } = raw;
+  const isLimited = [age, size, count, localKeep, unshipped].some((limit) => limit !== undefined);
+  if (!isLimited) {
     if (keepErrors) {
       throw new TapedeckError(
         'usage',
@@ -44,6 +57,8 @@ export function checkRetention(raw: RawRetention): RetentionLimits | null {
     maxBytes: size === undefined ? null : readSize('--max-size', size),
     maxSessions: count === undefined ? null : readCount('--max-sessions', count),
     keepErrors: keepErrors ?? false,
+    localKeepMs: localKeep === undefined ? null : readAge('--local-keep', localKeep),
+    maxUnshippedBytes: unshipped === undefined ? null : readSize('--max-unshipped', unshipped),
   };
 }
 
@@ -64,7 +79,7 @@ export function checkUpkeep(raw: RawUpkeep): UpkeepRules | null {
 }
 
 const NO_LIMITS: RetentionLimits = {
-  ...{ olderThanMs: null, maxBytes: null, maxSessions: null },
+  ...{ olderThanMs: null, maxBytes: null, maxSessions: null, localKeepMs: null, maxUnshippedBytes: null },
   keepErrors: false,
 };
 

@@ -3,7 +3,7 @@
  * and from whichever copy of the store it is shipped, and the digest, a chain over all frames.
  */
 
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 
 /** What of a session never changes. `startedAt` in microseconds since the Unix epoch. */
 type Origin = { id: string; startedAt: number; host: string; pid: number; processStarted: string | null };
@@ -36,9 +36,14 @@ export const NO_DIGEST: Buffer = Buffer.alloc(32);
 
 /** The digest up to this frame, given the one before it. `payload`: its bytes, in as many pieces as they come. */
 export function digestWith(before: Buffer, frame: DigestedFrame, payload: Iterable<Buffer>): Buffer {
-  const { seq, at, channel, size, flags, http, sha256, rules } = frame;
-  const hash = createHash('sha256').update(before);
-  hash.update(`${JSON.stringify([seq, at, channel, size, flags, http, sha256, rules])}\n`);
+  const hash = beginDigest(before, frame);
   for (const piece of payload) hash.update(piece);
   return hash.digest();
+}
+
+/** The same, for a payload whose pieces come one after another. */
+export function beginDigest(before: Buffer, frame: DigestedFrame): Hash {
+  const { seq, at, channel, size, flags, http, sha256, rules } = frame;
+  const head = JSON.stringify([seq, at, channel, size, flags, http, sha256, rules]);
+  return createHash('sha256').update(before).update(`${head}\n`);
 }

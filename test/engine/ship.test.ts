@@ -3,45 +3,27 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { TABLES } from '../../src/engine/tables.ts';
-import { openStore, type Store } from '../../src/store/file/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { processStarted } from '../../src/store/file/process.ts';
 import { mixLines } from '../bench/mix.js';
 import { type Database, newDatabase, withEngine } from '../support/engine.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
-import { differences } from '../support/shipped.ts';
+import { differences, engineForHosts, filledStore, shipOnce } from '../support/shipped.ts';
 import { storeSession } from '../support/stored.ts';
 import { ROOT, tapedeckInProcess, tempStore } from '../support/tapedeck.ts';
-
-async function engineForHosts(): Promise<{ database: Database; host: string }> {
-  const database = await newDatabase();
-  const { code, stderr } = await tapedeckInProcess(['engine', 'init', '--to', database.url]);
-  if (code !== 0) throw new Error(stderr);
-  return { database, host: await database.login('tapedeck_ship') };
-}
-
-const ship = (host: string, file: string, ...options: string[]) =>
-  tapedeckInProcess(['ship', '--once', '--to', host, '--db', file, ...options]);
-
-function newStore(fill: (store: Store) => void): string {
-  const file = tempStore();
-  const store = openStore(file);
-  fill(store);
-  store.close();
-  return file;
-}
 
 withEngine('shipping', () => {
   test('every session is in the engine afterwards, row by row, and a second time nothing goes', async () => {
     const { database, host } = await engineForHosts();
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       for (let i = 0; i < 3; i += 1)
         storeSession(store, { start: { at: 1.7e15 + i * 1e12, labels: [['team', 'a']] } });
     });
-    const first = await ship(host, file);
+    const first = await shipOnce(host, file);
     expect(first.stderr).toMatch(/shipped 6 frames/);
     expect(first.code).toBe(0);
     expect(await differences(database, [file])).toEqual([]);
-    expect((await ship(host, file)).stderr).toMatch(/shipped 0 frames/);
+    expect((await shipOnce(host, file)).stderr).toMatch(/shipped 0 frames/);
     expect(await differences(database, [file])).toEqual([]);
   });
 
@@ -49,12 +31,12 @@ withEngine('shipping', () => {
     const { database, host } = await engineForHosts();
     const large = 'many words and more '.repeat(80_000);
     const lines = [...mixLines(200), large, large];
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       storeSession(store, { lines });
       storeSession(store, { lines: [...mixLines(50)] });
     });
     await tapedeckInProcess(['pack', '--db', file]);
-    expect((await ship(host, file)).stderr).toMatch(/shipped 252 frames/);
+    expect((await shipOnce(host, file)).stderr).toMatch(/shipped 252 frames/);
     expect(await differences(database, [file])).toEqual([]);
     const [row] = await database.query<{ bytes: string }>(
       `SELECT sum(length(payload)) + (SELECT sum(length(bytes)) FROM tapedeck.frame_part) AS bytes FROM tapedeck.frame`,
@@ -68,7 +50,7 @@ withEngine('shipping', () => {
     const file = tempStore();
     for (const name of ['everything-http', 'everything-stdio', 'modern-http'])
       await tapedeckInProcess(['import', join(ROOT, `recordings/${name}.ndjson`), '--db', file]);
-    expect((await ship(host, file)).stderr).toMatch(/shipped 0 frames/);
+    expect((await shipOnce(host, file)).stderr).toMatch(/shipped 0 frames/);
     const store = openStore(file);
     store.exec(`UPDATE session SET imported_at = NULL, redaction = '{}';
       INSERT INTO frame_fault VALUES (1, 2, 1, 'the rule', 'delay');
@@ -76,7 +58,7 @@ withEngine('shipping', () => {
       INSERT OR IGNORE INTO trace VALUES (1, 2, '0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331');
       INSERT INTO unfinished VALUES (2, 'stdout', 0, 5, x'00ff', NULL)`);
     store.close();
-    expect(await ship(host, file)).toMatchObject({
+    expect(await shipOnce(host, file)).toMatchObject({
       stderr: expect.stringMatching(/^tapedeck: shipped/),
       code: 0,
     });
@@ -106,7 +88,7 @@ withEngine('shipping', () => {
       "'; DROP TABLE x; --",
       '\\.',
     ];
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       for (const [i, text] of hostile.entries()) {
         const lines = [
           `{"jsonrpc":"2.0","id":${JSON.stringify(text)},"method":${JSON.stringify(text)},"params":{"name":"\\ud800"}}`,
@@ -136,7 +118,7 @@ withEngine('shipping', () => {
           .run(number, text, text, text, JSON.stringify([[text, text]]), text);
       }
     });
-    expect(await ship(host, file)).toMatchObject({
+    expect(await shipOnce(host, file)).toMatchObject({
       stderr: expect.stringMatching(/^tapedeck: shipped/),
       code: 0,
     });
@@ -147,12 +129,12 @@ withEngine('shipping', () => {
     const { database, host } = await engineForHosts();
     const MIB = 1024 * 1024;
     const sizes = [0, MIB - 1, MIB, MIB + 1, 4 * MIB, 4 * MIB + 1, 11 * MIB + 7];
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       storeSession(store, { lines: sizes.map((size, i) => Buffer.alloc(size, `${i}abc`)) });
       for (const year of [1999, 2016, 2036, 2099])
         storeSession(store, { start: { at: Date.UTC(year, 11, 31, 23, 59) * 1000 } });
     });
-    expect(await ship(host, file)).toMatchObject({
+    expect(await shipOnce(host, file)).toMatchObject({
       stderr: expect.stringMatching(/^tapedeck: shipped/),
       code: 0,
     });
@@ -163,33 +145,33 @@ withEngine('shipping', () => {
     const { database, host } = await engineForHosts();
     let number = 0;
     const own = { host: hostname(), pid: process.pid, processStarted: processStarted(process.pid) };
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       number = storeSession(store, { isOpen: true, start: own });
       store.exec(`INSERT INTO unfinished VALUES (${number}, 'stdin', 0, 5, x'aa', NULL)`);
     });
-    await ship(host, file);
+    await shipOnce(host, file);
     expect(await differences(database, [file], { isSealed: false })).toEqual([]);
     const store = openStore(file);
     store.exec(`DELETE FROM unfinished; INSERT INTO frame (session, seq, at, channel, size, payload) VALUES (${number}, 3, 7, 'stdin', 1, x'aa');
       UPDATE session SET frames = 3, bytes = bytes + 1, ended_at = 9, end_reason = 'client-closed' WHERE number = ${number}`);
     store.close();
-    expect((await ship(host, file)).stderr).toMatch(/shipped 1 frame,/);
+    expect((await shipOnce(host, file)).stderr).toMatch(/shipped 1 frame,/);
     expect(await differences(database, [file])).toEqual([]);
   });
 
   test('what is redacted after it was shipped is in no table of the engine any more', async () => {
     const { database, host } = await engineForHosts();
     const secret = FAKE_SECRETS.find(({ rule }) => rule === 'github-token')?.text ?? '';
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       storeSession(store, {
         lines: [`{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"${secret}"}}`],
         start: { name: secret, labels: [['k', secret]] },
       });
     });
-    await ship(host, file);
+    await shipOnce(host, file);
     expect(await holds(database, secret)).not.toEqual([]);
     await tapedeckInProcess(['redact', 'latest', '--db', file]);
-    expect(await ship(host, file)).toMatchObject({
+    expect(await shipOnce(host, file)).toMatchObject({
       stderr: expect.stringMatching(/^tapedeck: shipped/),
       code: 0,
     });
@@ -199,34 +181,34 @@ withEngine('shipping', () => {
 
   test('sessions that are unredacted or imported stay here, unless somebody wants them there', async () => {
     const { database, host } = await engineForHosts();
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       storeSession(store);
       storeSession(store, { start: { at: 2e15, redaction: null } });
       const imported = storeSession(store, { start: { at: 3e15 } });
       store.exec(`UPDATE session SET imported_at = 1 WHERE number = ${imported}`);
     });
-    const first = await ship(host, file);
+    const first = await shipOnce(host, file);
     expect(first).toMatchObject({ code: 1 });
     expect(first.stderr).toMatch(/is not shipped: it was recorded with --no-redact/);
     const count = async () => (await database.query('SELECT 1 FROM tapedeck.session')).length;
     expect(await count()).toBe(1);
-    expect(await ship(host, file, '--ship-unredacted')).toMatchObject({ code: 0 });
+    expect(await shipOnce(host, file, '--ship-unredacted')).toMatchObject({ code: 0 });
     expect(await count()).toBe(2);
-    await ship(host, file, '--imported', '--ship-unredacted');
+    await shipOnce(host, file, '--imported', '--ship-unredacted');
     expect(await count()).toBe(3);
   });
 
   test('a session that the engine does not take is told apart from the others, which go on', async () => {
     const { database, host } = await engineForHosts();
     await database.query("ALTER TABLE tapedeck.frame ADD CONSTRAINT no_poison CHECK (payload <> 'poison')");
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       for (let i = 0; i < 9; i += 1)
         storeSession(store, {
           lines: i === 4 ? ['a', 'b', 'poison', 'c'] : ['a', 'b'],
           start: { at: 1.7e15 + i, name: `n${i}` },
         });
     });
-    const { code, stderr } = await ship(host, file);
+    const { code, stderr } = await shipOnce(host, file);
     expect(code).toBe(1);
     expect(stderr).toMatch(/is not shipped: frame 3: 23514 /);
     const there = await database.query(
@@ -237,10 +219,10 @@ withEngine('shipping', () => {
 
   test('an engine that was restored from a backup gets again what it has lost', async () => {
     const { database, host } = await engineForHosts();
-    const file = newStore((store) => {
+    const file = filledStore((store) => {
       for (let i = 0; i < 4; i += 1) storeSession(store, { start: { at: 1.7e15 + i } });
     });
-    await ship(host, file);
+    await shipOnce(host, file);
     const [one, two] = await database.query<{ session: string }>(
       'SELECT session FROM tapedeck.session ORDER BY session',
     );
@@ -251,16 +233,16 @@ withEngine('shipping', () => {
       [two?.session],
     );
     await database.query('DELETE FROM tapedeck.frame WHERE session = $1 AND seq > 1', [two?.session]);
-    await ship(host, file);
+    await shipOnce(host, file);
     const found = await differences(database, [file]);
     // Its digest at the first frame is not known any more.
     expect(found.filter((text) => !text.endsWith('has another digest'))).toEqual([]);
   });
 
   test('a database that is no engine, and one that is away, are said', async () => {
-    const file = newStore((store) => storeSession(store));
+    const file = filledStore((store) => storeSession(store));
     const { url } = await newDatabase();
-    expect(await ship(url, file)).toMatchObject({
+    expect(await shipOnce(url, file)).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/is not set up yet/),
     });

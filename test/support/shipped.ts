@@ -2,10 +2,30 @@
 
 import { createHash } from 'node:crypto';
 import { partSql, payloadSql } from '../../src/store/file/codec.ts';
-import { openForReading, type Store } from '../../src/store/file/open.ts';
-import type { Database } from './engine.ts';
+import { openForReading, openStore, type Store } from '../../src/store/file/open.ts';
+import { type Database, newDatabase } from './engine.ts';
+import { tapedeckInProcess, tempStore } from './tapedeck.ts';
 
 type Row = Record<string, unknown>;
+
+/** An engine that is set up, and the URL by which a host ships to it, with the least rights. */
+export async function engineForHosts(port?: number): Promise<{ database: Database; host: string }> {
+  const database = await newDatabase(port);
+  const { code, stderr } = await tapedeckInProcess(['engine', 'init', '--to', database.url]);
+  if (code !== 0) throw new Error(stderr);
+  return { database, host: await database.login('tapedeck_ship') };
+}
+
+export const shipOnce = (host: string, file: string, ...options: string[]) =>
+  tapedeckInProcess(['ship', '--once', '--to', host, '--db', file, ...options]);
+
+export function filledStore(fill: (store: Store) => void): string {
+  const file = tempStore();
+  const store = openStore(file);
+  fill(store);
+  store.close();
+  return file;
+}
 
 /** What a local row is called in the engine, by table; `key` orders the rows. */
 const LOCAL: Readonly<Record<string, { sql: string; key: string }>> = {

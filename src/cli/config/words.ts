@@ -20,7 +20,7 @@ const OFF = '--no-redact';
 
 const REDACTION = ['--redact', '--redact-rule', '--no-redact-rule', '--capture'];
 
-const LIMITS = ['--older-than', '--max-size', '--max-sessions'];
+const LIMITS = ['--older-than', '--max-size', '--max-sessions', '--local-keep', '--max-unshipped'];
 
 /** The command line with what the files say about its command. Throws `TapedeckError` as `readConfiguration` does. */
 export function withConfig(
@@ -37,7 +37,7 @@ export function withConfig(
     .filter(({ key }) => isFor(key.commands, command))
     .filter((setting) => isUnset(setting, env))
     .filter(({ name }) => name !== 'faults' || isNamed(own))
-    .flatMap(wordsOf);
+    .flatMap((setting) => wordsOf(setting, command));
   const at = own[0] === command ? 1 : 0;
   return [...argv.slice(0, at), ...withoutContrary(withoutIdle(words, own), own), ...argv.slice(at)];
 }
@@ -68,7 +68,8 @@ function isUnset({ name }: Setting, env: NodeJS.ProcessEnv): boolean {
   return variable === undefined || !env[variable];
 }
 
-function wordsOf({ key: { option, kind }, values }: Setting): string[] {
+function wordsOf({ key: { option: usual, optionOf, kind }, values }: Setting, command: string): string[] {
+  const option = optionOf?.[command] ?? usual;
   return values.map((value) => (kind === 'flag' ? `--${option}` : `--${option}=${value}`));
 }
 

@@ -1,28 +1,47 @@
+import { setPriority } from 'node:os';
 import type { Argv } from 'yargs';
-import { formatCount, formatSize } from '../../inspect/view/text.ts';
-import { openForReading } from '../../store/file/open.ts';
+import { TapedeckError } from '../../errors.ts';
+import { formatCount, formatDuration, formatSize } from '../../inspect/view/text.ts';
+import type { ShipStatus } from '../../ship/report.ts';
+import type { ShipEnd, ShipperOptions } from '../../ship/shipper.ts';
+import { openForReading, openStore } from '../../store/file/open.ts';
+import { eachSession, findSession } from '../../store/read/sessions.ts';
 import { VERSION } from '../../version.ts';
 import { type Command, type Io, onStopSignals, say, storeOf } from '../io.ts';
-import { DB_OPTION } from '../options.ts';
-import { createProgress } from '../output.ts';
+import { DB_OPTION, JSON_OPTION } from '../options.ts';
+import { createProgress, withLineEnds, writeOutput } from '../output.ts';
+import { ANOTHER_SHIPS } from '../record/ship-child.ts';
+import { withWritableStore } from '../store.ts';
 import { addressOf, ENGINE_OPTIONS, type RawEngine } from './address.ts';
 
 type Options = RawEngine & {
+  action: keyof typeof ACTIONS | undefined;
+  sessions: string[];
   db: string | undefined;
   once: boolean;
+  watch: boolean;
+  'beside-recorders': boolean;
   imported: boolean;
   'ship-unredacted': boolean;
   tenant: string | undefined;
+  json: boolean;
 };
 
 export const shipCommand: Command<Options> = {
-  command: 'ship',
+  command: 'ship [action] [sessions..]',
   describe: 'Ship the recordings of this host to an engine',
   builder: (args: Argv) =>
     args
       .usage(
-        '$0 ship --to <url>\n\nBrings every frame of the store into a PostgreSQL that `tapedeck engine init` has set up, exactly once,\nand goes on with what is recorded, until it is stopped. Whatever is in the way is waited for.',
+        '$0 ship --to <url>\n$0 ship status\n$0 ship verify [session…] --to <url>\n$0 ship retry <session…>\n$0 ship forget\n\nBrings every frame of the store into a PostgreSQL that `tapedeck engine init` has set up, exactly once,\nand goes on with what is recorded, until it is stopped. Whatever is in the way is waited for.\n\nstatus: what is not there yet, what is in the way, what was refused or lost.\nverify: whether the engine has the same frames; exit code 1 where it has others.\nretry: ships sessions anew, as refused ones.\nforget: the store is not shipped any more; what the engine has stays there.',
       )
+      .positional('action', { choices: Object.keys(ACTIONS), describe: 'Nothing: to ship' })
+      .positional('sessions', {
+        type: 'string',
+        array: true,
+        default: [],
+        describe: 'Ids, beginnings of ids, or names',
+      })
       .options({
         ...ENGINE_OPTIONS,
         once: {
@@ -30,6 +49,8 @@ export const shipCommand: Command<Options> = {
           default: false,
           describe: 'Ship what is there, and end: exit code 0 if nothing is left',
         },
+        watch: { type: 'boolean', default: false, describe: 'Go on until it is stopped, as without --once' },
+        'beside-recorders': { type: 'boolean', default: false, hidden: true },
         imported: { type: 'boolean', default: false, describe: 'Ship sessions that came by `import`, too' },
         'ship-unredacted': {
           type: 'boolean',
@@ -42,37 +63,49 @@ export const shipCommand: Command<Options> = {
           describe: 'Mark the sessions with this, in the column `tenant`',
         },
         db: DB_OPTION,
+        json: JSON_OPTION,
       })
       .example(
         '$0 ship --to postgres://127.0.0.1/tapedeck --once',
         'What is there by now, as for a nightly job',
-      ) as Argv<Options>,
-  run,
+      )
+      .example('$0 ship status', 'How far it is, and what is in the way') as never,
+  async run(options, io) {
+    const { action, sessions, once, watch } = options;
+    if (once && watch) throw new TapedeckError('usage', 'Expected either `--once` or `--watch`, got both.');
+    if (sessions.length > 0 && action !== 'retry' && action !== 'verify')
+      throw new TapedeckError('usage', 'Sessions go with `ship retry` and `ship verify` alone.');
+    await (action === undefined ? ship(options, io) : ACTIONS[action](options, io));
+  },
 };
 
-async function run(options: Options, io: Io): Promise<void> {
+const ACTIONS = { status, verify, retry, forget };
+
+async function ship(options: Options, io: Io): Promise<void> {
   const file = storeOf(io, options.db);
   const address = await addressOf(io, options);
   openForReading(file).close();
-  const { runShipper } = await import('../../ship/shipper.ts');
   const stop = new AbortController();
   const off = onStopSignals(io, () => stop.abort());
   const progress = createProgress(io, 'shipped', null);
   const shipped = { frames: 0, bytes: 0 };
+  const shipper: ShipperOptions = {
+    ...{ file, address, isOnce: options.once, tenant: options.tenant ?? null, version: VERSION },
+    ...{ imported: options.imported, unredacted: options['ship-unredacted'] },
+    goesOn: () => true,
+    onNotice: (text) => say(io, text),
+    onShipped(frames, bytes) {
+      shipped.frames += frames;
+      shipped.bytes += bytes;
+      progress.advance(shipped.frames);
+    },
+    signal: stop.signal,
+  };
   try {
-    const end = await runShipper({
-      ...{ file, address, isOnce: options.once, tenant: options.tenant ?? null, version: VERSION },
-      ...{ imported: options.imported, unredacted: options['ship-unredacted'] },
-      goesOn: () => true,
-      onNotice: (text) => say(io, text),
-      onShipped(frames, bytes) {
-        shipped.frames += frames;
-        shipped.bytes += bytes;
-        progress.advance(shipped.frames);
-      },
-      signal: stop.signal,
-    });
+    const { runShipper } = await import('../../ship/shipper.ts');
+    const end = options.once ? await runShipper(shipper) : await shipOn(options, io, shipper, runShipper);
     progress.end();
+    if (end === null) return;
     const { frames, bytes } = shipped;
     say(io, `shipped ${formatCount(frames, 'frame')}, ${formatSize(bytes)}, to ${address.text}`);
     if (options.once) io.exitCode = end.isDone && sayRefused(io, file) === 0 ? 0 : 1;
@@ -80,6 +113,36 @@ async function run(options: Options, io: Io): Promise<void> {
     off();
   }
 }
+
+/** As the only one of this store. Null: another process is at it, which recorders need not be told. */
+async function shipOn(
+  options: Options,
+  io: Io,
+  shipper: ShipperOptions,
+  run: (options: ShipperOptions) => Promise<ShipEnd>,
+): Promise<ShipEnd | null> {
+  const { takeShipperTurn, watchRecorders } = await import('../../ship/watch.ts');
+  const isBeside = options['beside-recorders'];
+  if (isBeside) setPriority(NICENESS);
+  const store = openStore(shipper.file, { isPatient: true });
+  const turn = takeShipperTurn(store);
+  try {
+    if (turn === null && isBeside) {
+      io.exitCode = ANOTHER_SHIPS;
+      return null;
+    }
+    if (turn === null)
+      throw new TapedeckError('busy', 'Another tapedeck ships this store already. See: tapedeck ship status');
+    const hasRecorders = isBeside ? watchRecorders(store, process.ppid) : () => true;
+    const goesOn = () => turn.renew() && hasRecorders();
+    return await run({ ...shipper, goesOn });
+  } finally {
+    turn?.end();
+    store.close();
+  }
+}
+
+const NICENESS = 10;
 
 /** Says which sessions the engine does not get, and why. */
 function sayRefused(io: Io, file: string): number {
@@ -94,6 +157,92 @@ function sayRefused(io: Io, file: string): number {
     for (const { id, reason } of refused) say(io, `session ${id} is not shipped: ${reason}`);
     return refused.length;
   } finally {
+    store.close();
+  }
+}
+
+async function status({ db, json }: Options, io: Io): Promise<void> {
+  const { shipStatus } = await import('../../ship/report.ts');
+  const store = openForReading(storeOf(io, db));
+  try {
+    const found = shipStatus(store);
+    if (json) await writeOutput(io, withLineEnds([JSON.stringify(found)]));
+    else await writeOutput(io, withLineEnds(found === null ? [NOT_SHIPPED] : statusLines(found)));
+  } finally {
+    store.close();
+  }
+}
+
+const NOT_SHIPPED = 'This store is not shipped to any engine. See: tapedeck ship --help';
+
+function statusLines({ target, pid, trouble, backlog, lagMs, sealed, refused, lost }: ShipStatus): string[] {
+  const size = ({ frames, bytes }: { frames: number; bytes: number }) =>
+    `${formatCount(frames, 'frame')}, ${formatSize(bytes)}`;
+  const age = lagMs === 0 ? '' : `, the oldest since ${formatDuration(lagMs)}`;
+  return [
+    `engine   ${target ?? 'none was reached yet'}`,
+    `shipper  ${pid === null ? 'none is at work' : `process ${pid}`}`,
+    `in the way  ${trouble ?? 'nothing'}`,
+    `to ship  ${formatCount(backlog.sessions, 'session')}, ${size(backlog)}${age}`,
+    `sealed   ${formatCount(sealed, 'session')}`,
+    `refused  ${formatCount(refused.length, 'session')}`,
+    ...refused.map(({ session, reason }) => `  ${session}  ${reason}`),
+    `lost     ${formatCount(lost.sessions, 'session')}, ${size(lost)}`,
+  ];
+}
+
+const WHERE_RECORDED = 'Run it on the host that records.';
+
+async function retry({ db, sessions }: Options, io: Io): Promise<void> {
+  if (sessions.length === 0)
+    throw new TapedeckError('usage', 'Expected sessions after `ship retry`. See: tapedeck ship status');
+  const { retrySession } = await import('../../ship/report.ts');
+  await withWritableStore(io, db, WHERE_RECORDED, (store) => {
+    for (const { number } of sessions.map((reference) => findSession(store, reference)))
+      retrySession(store, number);
+    say(io, `${formatCount(sessions.length, 'session')} will be shipped anew`);
+  });
+}
+
+async function forget({ db }: Options, io: Io): Promise<void> {
+  const { forgetEngine } = await import('../../ship/report.ts');
+  await withWritableStore(io, db, WHERE_RECORDED, (store) => {
+    say(io, forgetEngine(store) ? 'this store is not shipped any more' : 'this store was not shipped');
+  });
+}
+
+const OTHER_FRAMES = 1;
+
+async function verify(options: Options, io: Io): Promise<void> {
+  const address = await addressOf(io, options);
+  const { connectEngine } = await import('../../engine/connect.ts');
+  const { engineError } = await import('../../engine/trouble.ts');
+  const { verifySessions } = await import('../../ship/report.ts');
+  const store = openForReading(storeOf(io, options.db));
+  const client = await connectEngine(address, 'tapedeck ship');
+  try {
+    const chosen =
+      options.sessions.length === 0
+        ? [...eachSession(store)]
+        : options.sessions.map((reference) => findSession(store, reference));
+    const counts = new Map<string, number>();
+    for await (const one of verifySessions(
+      store,
+      client,
+      chosen.map(({ number }) => number),
+    )) {
+      counts.set(one.verdict, 1 + (counts.get(one.verdict) ?? 0));
+      if (options.json) await writeOutput(io, withLineEnds([JSON.stringify(one)]));
+      else if (one.verdict === 'different')
+        await writeOutput(io, withLineEnds([`${one.session}: the engine has other frames`]));
+    }
+    const words = [...counts].map(([verdict, count]) => `${count} ${verdict}`);
+    say(io, `${formatCount(chosen.length, 'session')}: ${words.join(', ') || 'nothing to compare'}`);
+    if (counts.has('different')) io.exitCode = OTHER_FRAMES;
+  } catch (error) {
+    throw engineError(error, address.text);
+  } finally {
+    await client.end().catch(() => {});
     store.close();
   }
 }

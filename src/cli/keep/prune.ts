@@ -21,6 +21,7 @@ type Options = RawRetention & {
   keep: string | undefined;
   'dry-run': boolean;
   vacuum: boolean;
+  everywhere: boolean;
   json: boolean;
 };
 
@@ -56,6 +57,11 @@ export const pruneCommand: Command<Options> = {
           describe:
             'Rewrite the whole store, even if recorders have to wait; needs twice its size of free disk space',
         },
+        everywhere: {
+          type: 'boolean',
+          default: false,
+          describe: 'Of a store that is shipped: delete them in the engine, too',
+        },
         db: DB_OPTION,
         json: JSON_OPTION,
       })
@@ -77,16 +83,22 @@ export const pruneCommand: Command<Options> = {
     try {
       const selection = await select(store, argv);
       if (isDry) await writePlan(io, planPrune(store, selection), bytesOnDisk(store), argv.json);
-      else await writePruned(io, pruneNow(io, store, selection, argv.vacuum), argv.json);
+      else
+        await writePruned(
+          io,
+          argv.everywhere,
+          pruneNow(io, store, selection, { isForced: argv.vacuum, isEverywhere: argv.everywhere }),
+          argv.json,
+        );
     } finally {
       store.close();
     }
   },
 };
 
-function pruneNow(io: Io, store: Store, selection: Selection, isForced: boolean): Pruned {
+function pruneNow(io: Io, store: Store, selection: Selection, how: Parameters<typeof prune>[2]): Pruned {
   const progress = createProgress(io, 'redacted', null);
-  const pruned = prune(store, selection, isForced, progress.advance);
+  const pruned = prune(store, selection, how, progress.advance);
   progress.end();
   sayFinished(io, pruned.redacted);
   return pruned;
@@ -104,7 +116,7 @@ function limitOptions() {
 }
 
 async function select(store: Store, options: Options): Promise<Selection> {
-  const { sessions, vacuum, filter, keep, ...raw } = options;
+  const { sessions, vacuum, everywhere: _, filter, keep, ...raw } = options;
   const limits = checkRetention(raw);
   const isChosen = limits !== null || filter !== undefined;
   if (sessions.length > 0 && (isChosen || keep !== undefined)) {
@@ -181,7 +193,7 @@ async function writePlan(
   sayExcess(io, excessBytes);
 }
 
-async function writePruned(io: Io, pruned: Pruned, json: boolean): Promise<void> {
+async function writePruned(io: Io, isEverywhere: boolean, pruned: Pruned, json: boolean): Promise<void> {
   const { departures, bytesBefore, bytesAfter, remains, excessBytes } = pruned;
   const summary = `${formatCount(departures.length, 'session')} deleted, ${formatSize(Math.max(0, bytesBefore - bytesAfter))} given back: the store takes ${formatSize(bytesAfter)}.`;
   const lines = json
@@ -189,7 +201,24 @@ async function writePruned(io: Io, pruned: Pruned, json: boolean): Promise<void>
     : [...table(io, departures), summary];
   await writeOutput(io, withLineEnds(lines));
   for (const remain of remains) say(io, remain);
+  sayShipped(io, departures, isEverywhere);
   sayExcess(io, excessBytes);
+}
+
+/** Deleting here deletes nothing in an engine. */
+function sayShipped(io: Io, departures: Pruned['departures'], isEverywhere: boolean): void {
+  const count = (what: 'sealed' | 'unshipped') =>
+    departures.filter(({ session }) => session.shipping === what).length;
+  const there = `${count('sealed')} of these sessions ${count('sealed') === 1 ? 'is' : 'are'}`;
+  if (count('sealed') > 0)
+    say(
+      io,
+      isEverywhere
+        ? `${there} in the engine, too; the next \`tapedeck ship\` deletes what it has of them`
+        : `${there} still in the engine; --everywhere deletes there, too`,
+    );
+  if (count('unshipped') > 0 && !isEverywhere)
+    say(io, `${count('unshipped')} of these sessions had never been shipped; they count as lost`);
 }
 
 function table(io: Io, departures: Pruned['departures']): Iterable<string> {

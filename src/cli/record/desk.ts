@@ -13,7 +13,8 @@ import { type Io, onStopSignals, storeOf } from '../io.ts';
 import type { AdminAccess, Operations } from './admin.ts';
 import type { HttpRecordOptions } from './http-options.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
-import { type RecordOptions, troubleText } from './options.ts';
+import { type RecordOptions, shippingOf, troubleText } from './options.ts';
+import type { Shipping } from './ship-child.ts';
 
 export type Desk = {
   io: Io;
@@ -22,21 +23,27 @@ export type Desk = {
   operations: Operations | null;
   /** Null where no service manager wants to know. */
   service: Service | null;
+  /** Null: what is recorded is not shipped. */
+  shipping: Shipping | null;
 };
 
 /** Throws `TapedeckError` where there is to be an admin port, and cannot be. `write` gets the lines that are said. */
 export async function openDesk(
   io: Io,
-  { admin, log: logging }: RecordOptions,
+  options: RecordOptions,
   access: AdminAccess,
   write: (line: string) => void = (line) => io.stderr.write(line),
 ): Promise<Desk> {
-  const log = createLog(logging, io.env, write);
+  const { admin } = options;
+  const log = createLog(options.log, io.env, write);
   const recorders: WatchedRecorder[] = [];
   const service = await serviceOf(io, log, recorders);
-  if (admin === null) return { io, log, recorders, operations: null, service };
+  const to = shippingOf(options, io.env);
+  const shipping = to && (await import('./ship-child.ts')).createShipping(to, io.env, log);
+  const desk = { io, log, recorders, service, shipping };
+  if (admin === null) return { ...desk, operations: null };
   const { openOperations } = await import('./admin.ts');
-  return { io, log, recorders, operations: await openOperations(admin, access, recorders, log), service };
+  return { ...desk, operations: await openOperations(admin, access, recorders, log) };
 }
 
 async function serviceOf(io: Io, log: Log, recorders: readonly WatchedRecorder[]): Promise<Service | null> {
@@ -156,12 +163,13 @@ export function sayFailed(log: Log, count: number): void {
 
 /** A recorder of what passes to this server. `onFailure` is called where `--strict` asks for the end. */
 export function openUrlRecorder(
-  { io, log, operations, service }: Desk,
+  { io, log, operations, service, shipping }: Desk,
   options: RecordOptions,
   upstream: URL,
   onFailure: () => void,
 ): HttpRecorder {
-  const { name, labels, faults: _, admin: __, log: logging, ...recording } = options;
+  const { name, labels, faults: _, admin: __, ship: ___, log: logging, ...recording } = options;
+  shipping?.begin(storeOf(io, recording.file));
   return openHttpRecorder({
     ...recording,
     file: storeOf(io, recording.file),
@@ -189,7 +197,7 @@ export function openUrlRecorder(
 
 /** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
 export async function recordUntil(
-  { log, operations, service }: Desk,
+  { log, operations, service, shipping }: Desk,
   stop: RecordingStop,
   recordings: readonly ProxyRecording[],
   graceMs: number,
@@ -214,6 +222,7 @@ export async function recordUntil(
   }
   await Promise.all(captures.map((capture) => capture.stop()));
   await Promise.all(recordings.map((recording) => recording.close()));
+  shipping?.atEnd();
   log.debug('stopped', 'what passed is stored');
 }
 

@@ -64,8 +64,20 @@ export const RECORD_OPTIONS = {
     type: 'string',
     describe: 'How it says what happens: text, or json, an object a line (default text)',
   },
+  ship: {
+    type: 'string',
+    describe: 'Ship the store to this engine, postgres://…, in a process of its own (default: TAPEDECK_SHIP)',
+  },
+  'ship-unredacted': {
+    type: 'boolean',
+    describe: 'With --no-redact: ship it all the same, with its secrets',
+  },
+  'insecure-engine': { type: 'boolean', describe: 'Reach the engine without checking its certificate' },
   'log-level': { type: 'string', describe: 'The least of debug, info, warn and error to say (default info)' },
 } as const;
+
+/** To where the store is shipped. */
+export type RecordShipping = { url: string; isInsecure: boolean; isUnredacted: boolean };
 
 export type RecordOptions = {
   file: string | undefined;
@@ -81,6 +93,10 @@ export type RecordOptions = {
   redaction: RedactionProfile | null;
   /** As they were written; null: none. */
   faults: RawFaults | null;
+  /** Null: it is not, unless the environment says so. */
+  ship: string | null;
+  isUnredactedShipped: boolean;
+  isEngineInsecure: boolean;
   /** Where the admin port is to be, as it was written; null: nowhere. */
   admin: string | null;
   log: LogOptions;
@@ -101,6 +117,9 @@ export type RawRecordOptions = RawUpkeep &
     'redact-rule'?: string[] | undefined;
     redact?: string[] | undefined;
     capture?: string | undefined;
+    ship?: string | undefined;
+    'ship-unredacted'?: boolean | undefined;
+    'insecure-engine'?: boolean | undefined;
     admin?: string | undefined;
     log?: string | undefined;
     'log-level'?: string | undefined;
@@ -150,6 +169,15 @@ export function isAddress(word: string): boolean {
   return /^https?:/i.test(word) || /^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}(?:[/?#]|$)/i.test(word);
 }
 
+/** To where the store is shipped, by the command line or the environment; null: nowhere. */
+export function shippingOf(
+  { ship, isEngineInsecure, isUnredactedShipped }: RecordOptions,
+  env: NodeJS.ProcessEnv,
+): RecordShipping | null {
+  const url = ship ?? env['TAPEDECK_SHIP'] ?? '';
+  return url === '' ? null : { url, isInsecure: isEngineInsecure, isUnredacted: isUnredactedShipped };
+}
+
 /** Checks and completes the options. Throws `TapedeckError` `usage`. */
 export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
   return {
@@ -163,6 +191,9 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     retention: checkUpkeep(raw),
     redaction: readRedaction(raw),
     faults: readFaultOptions(raw),
+    ship: filled('--ship', raw.ship) ?? null,
+    isUnredactedShipped: raw['ship-unredacted'] ?? false,
+    isEngineInsecure: raw['insecure-engine'] ?? false,
     admin: filled('--admin', raw.admin) ?? null,
     log: readLog(raw),
   };

@@ -9,15 +9,23 @@ import { labelsIn } from '../../config/labels.ts';
 import type { TapedeckError } from '../../errors.ts';
 import { commandLine } from '../../protocol/text.ts';
 import type { EndReason } from '../../store/file/columns.ts';
+import { storePath } from '../../store/file/path.ts';
 import { openRecorder, type Recorder } from '../../store/record/recorder.ts';
 import { VERSION } from '../../version.ts';
 import type { Operations } from './admin.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
-import { checkRedaction, type RecordCommand, troubleText } from './options.ts';
+import {
+  checkRedaction,
+  type RecordCommand,
+  type RecordOptions,
+  shippingOf,
+  troubleText,
+} from './options.ts';
+import type { ShipChild } from './ship-child.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
-  const { name, labels, faults, admin, log: logging, ...recording } = options;
+  const { name, labels, faults, admin, log: logging, ship: _, ...recording } = options;
   const { isStrict } = recording;
   await checkRedaction(recording.redaction);
   let onWriterRuns = () => {};
@@ -28,6 +36,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const log = createLog(logging, process.env, (line) => void stderr.write(line));
   const recorders: WatchedRecorder[] = [];
   const operations = admin === null ? null : await tryOperations(admin, recorders, log);
+  const shipper = await shipperOf(options, log);
   const parentPid = process.ppid;
   let recorder: Recorder | undefined;
   let stopServer = () => {};
@@ -85,7 +94,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   recorder ??= open();
   recorders.push({ transport: 'stdio', figures: recorder.figures, queue: recorder.queue });
   operations?.setObstacle(null);
-  void recorder.opened.then(onWriterRuns);
+  void recorder.opened.then(onWriterRuns).then(shipper?.begin);
   if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
   const end = await capture.end;
   operations?.setObstacle('the server has gone');
@@ -94,10 +103,19 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const exit = onPurpose?.end() ?? null;
   const isStopped = hasStopped || exit !== null;
   await recorder.close({ ...end, reason: isStopped ? 'stopped' : reasonOf(end) });
+  shipper?.atEnd();
   if (hasStopped) leave(1);
   else if (exit !== null) exit.signal === null ? leave(exit.code) : dieBy(exit.signal);
   else if (end.signal !== null) dieBy(end.signal);
   else leave(end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126));
+}
+
+/** Null: nobody asks for shipping. */
+async function shipperOf(options: RecordOptions, log: Log): Promise<ShipChild | null> {
+  const shipping = shippingOf(options, process.env);
+  if (shipping === null) return null;
+  const { prepareShipping } = await import('./ship-child.ts');
+  return prepareShipping(storePath(options.file), shipping, process.env, log);
 }
 
 const CUT_OFF =

@@ -12,6 +12,8 @@ const WORDS: Record<Reason, string> = {
   age: 'too old',
   count: 'too many',
   size: 'no room',
+  shipped: 'in the engine',
+  unshipped: 'never shipped',
 };
 
 /** Why it goes is said in the narrowest terminal. */

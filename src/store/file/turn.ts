@@ -20,7 +20,11 @@ const TURN_PAUSE_MS = 100;
 
 type Holder = { host: string | null; pid: number; processStarted: string | null; at: number };
 
-const SELECT_HOLDER = 'SELECT host, pid, process_started AS processStarted, at FROM upkeep';
+/** Where it says who has the turn: `upkeep`, or `shipper` for the one that ships the store. */
+type TurnTable = 'upkeep' | 'shipper';
+
+const selectHolder = (table: TurnTable) =>
+  `SELECT host, pid, process_started AS processStarted, at FROM ${table}`;
 
 export type Turn = {
   /** Takes the turn, if nobody else has it. True: it is ours. */
@@ -33,11 +37,11 @@ export type Turn = {
 };
 
 /** Throws SQLite's errors. */
-export function createTurn(store: Store): Turn {
-  const select = store.prepare<[], Holder>(SELECT_HOLDER);
-  const take = store.prepare('UPDATE upkeep SET host = ?, pid = ?, process_started = ?, at = ?');
+export function createTurn(store: Store, table: TurnTable = 'upkeep'): Turn {
+  const select = store.prepare<[], Holder>(selectHolder(table));
+  const take = store.prepare(`UPDATE ${table} SET host = ?, pid = ?, process_started = ?, at = ?`);
   const end = store.prepare(
-    'UPDATE upkeep SET host = NULL, pid = NULL, process_started = NULL, at = NULL WHERE host = ? AND pid = ?',
+    `UPDATE ${table} SET host = NULL, pid = NULL, process_started = NULL, at = NULL WHERE host = ? AND pid = ?`,
   );
   const own = { host: hostname(), pid: process.pid, processStarted: processStarted(process.pid) };
   let renewedAt = 0;
@@ -85,7 +89,7 @@ function busy(): TapedeckError {
 
 /** Whether a process that is alive has the turn. */
 export function isTurnTaken(store: Store): boolean {
-  const holder = store.prepare<[], Holder>(SELECT_HOLDER).get();
+  const holder = store.prepare<[], Holder>(selectHolder('upkeep')).get();
   return holder !== undefined && isAtWork(holder);
 }
 

@@ -2,7 +2,8 @@
 
 import { pause, type Store } from '../file/open.ts';
 import { createTurn, type Turn, waitForTurn } from '../file/turn.ts';
-import { createRemoval, hasRemovals, hideSessions, type Removal } from '../write/removal.ts';
+import { createRemoval, hasRemovals, type Removal } from '../write/removal.ts';
+import { hideDepartures } from './departure.ts';
 import { finishRedactions, type OnFrames } from './redact.ts';
 import {
   type Candidate,
@@ -52,10 +53,15 @@ export function planPrune(store: Store, selection: Selection): Plan {
 
 /**
  * Deletes the sessions for good, in short transactions, and gives their space back. `isForced`: rewrites the store even if
- * recorders have to wait. It finishes what `redact` was interrupted in. Throws `TapedeckError` `busy` while another process prunes, and SQLite's errors; the store is
+ * recorders have to wait. `isEverywhere`: what an engine has of them is to be deleted there, too, by whoever ships next. It finishes what `redact` was interrupted in. Throws `TapedeckError` `busy` while another process prunes, and SQLite's errors; the store is
  * sound then, and the next one goes on.
  */
-export function prune(store: Store, selection: Selection, isForced: boolean, onFrames: OnFrames): Pruned {
+export function prune(
+  store: Store,
+  selection: Selection,
+  { isForced, isEverywhere }: { isForced: boolean; isEverywhere: boolean },
+  onFrames: OnFrames,
+): Pruned {
   const bytesBefore = bytesOnDisk(store);
   const turn = createTurn(store);
   waitForTurn(turn);
@@ -63,7 +69,7 @@ export function prune(store: Store, selection: Selection, isForced: boolean, onF
     // On a full disk this is where room comes from.
     truncateWal(store, 1);
     removeHidden(store, turn);
-    const { departures, excessBytes } = removeRounds(store, selection, turn);
+    const { departures, excessBytes } = removeRounds(store, selection, turn, isEverywhere);
     const redacted = finishRedactions(store, turn, onFrames);
     const needsScrub = departures.length > 0 || isForced || hasScraps(store);
     const { bytesAfter, remains } = needsScrub ? scrubStore(store, { isForced }) : giveBack(store);
@@ -73,16 +79,13 @@ export function prune(store: Store, selection: Selection, isForced: boolean, onF
   }
 }
 
-function removeRounds(store: Store, selection: Selection, turn: Turn): Plan {
+function removeRounds(store: Store, selection: Selection, turn: Turn, isEverywhere: boolean): Plan {
   const departures: Departure[] = [];
   for (let round = 1; ; round += 1) {
     const plan = choose(store, candidates(store), selection);
     if (plan.departures.length === 0 || round > MAX_ROUNDS)
       return { departures, excessBytes: plan.excessBytes };
-    hideSessions(
-      store,
-      plan.departures.map(({ session }) => session.number),
-    );
+    hideDepartures(store, plan.departures, isEverywhere);
     removeHidden(store, turn);
     departures.push(...plan.departures);
   }

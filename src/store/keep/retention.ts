@@ -14,6 +14,10 @@ export type RetentionLimits = {
   maxSessions: number | null;
   /** Sessions with errors: age does not matter to them, and of the others' limits they are the last to go. */
   keepErrors: boolean;
+  /** Of a store that is shipped: sessions that are wholly in the engine go so long after they ended. */
+  localKeepMs: number | null;
+  /** And those that are not yet stay, up to so much together; null: up to `maxBytes`. */
+  maxUnshippedBytes: number | null;
 };
 
 /** What recorders see to in the background. */
@@ -40,9 +44,11 @@ export type Candidate = {
   indexed: number;
   bytes: number;
   errors: number;
+  /** Whether the engine that the store is shipped to has all of it, or is to get it; null: neither. */
+  shipping: 'sealed' | 'unshipped' | null;
 };
 
-export type Reason = 'named' | 'filter' | 'age' | 'count' | 'size';
+export type Reason = 'named' | 'filter' | 'age' | 'count' | 'size' | 'shipped' | 'unshipped';
 
 /** `bytes`: about what it takes on disk. */
 export type Departure = { session: Candidate; reason: Reason; bytes: number };
@@ -63,6 +69,13 @@ const FRAME_BYTES = 220;
 /** By HTTP also its share of an HTTP exchange with its headers. */
 const HTTP_FRAME_BYTES = 1200;
 
+const SHIPPING = `CASE
+  WHEN NOT EXISTS (SELECT 1 FROM shipper) THEN NULL
+  WHEN EXISTS (SELECT 1 FROM shipped AS p WHERE p.target = (SELECT target FROM shipper) AND p.session = session.number
+    AND p.state IN ('sealed', 'skipped') AND p.revision = session.revision) THEN 'sealed'
+  WHEN (imported_at IS NULL OR (SELECT imported FROM shipper))
+    AND (redaction IS NOT NULL OR (SELECT unredacted FROM shipper)) THEN 'unshipped' END`;
+
 export function candidates(store: Store): Candidate[] {
   return store
     .prepare<[], Candidate>(
@@ -71,7 +84,8 @@ export function candidates(store: Store): Candidate[] {
          max(started_at, ifnull(imported_at, 0), ifnull(ended_at, max(
            ifnull((SELECT at FROM frame WHERE session = number ORDER BY seq DESC LIMIT 1), 0),
            ifnull((SELECT max(at, ifnull(ended_at, 0)) FROM http_exchange AS h WHERE h.session = session.number
-             ORDER BY h.number DESC LIMIT 1), 0)))) AS lastAt
+             ORDER BY h.number DESC LIMIT 1), 0)))) AS lastAt,
+         ${SHIPPING} AS shipping
        FROM session`,
     )
     .all()
@@ -100,19 +114,40 @@ export function planRetention(
   let excessCount = sessions.length - (limits.maxSessions ?? sessions.length);
 
   function mayGo(session: Candidate): boolean {
-    const stays = stay.get(session.number) ?? (isKept(session) || isOpen(session, now));
+    const isWaiting = session.shipping === 'unshipped';
+    const stays = stay.get(session.number) ?? (isWaiting || isKept(session) || isOpen(session, now));
     stay.set(session.number, stays);
     return !stays;
   }
 
   function part(session: Candidate, reason: Reason): void {
-    if (departures.has(session.number) || !mayGo(session)) return;
+    if (!departures.has(session.number) && mayGo(session)) leave(session, reason);
+  }
+
+  function leave(session: Candidate, reason: Reason): void {
     const bytes = weight(session);
     departures.set(session.number, { session, reason, bytes });
     excessBytes -= bytes;
     excessCount -= 1;
   }
 
+  /** The end of waiting for an engine: the oldest go, and count as lost. */
+  function partUnshipped(mostBytes: number): void {
+    const waiting = sessions.filter(({ shipping }) => shipping === 'unshipped');
+    let excess = waiting.reduce((sum, session) => sum + weight(session), -mostBytes);
+    for (const session of waiting) {
+      if (excess <= 0) break;
+      if (isKept(session) || isOpen(session, now)) continue;
+      leave(session, 'unshipped');
+      excess -= weight(session);
+    }
+  }
+
+  if (limits.localKeepMs !== null) {
+    const shippedBefore = now - limits.localKeepMs * 1000;
+    for (const session of sessions)
+      if (session.shipping === 'sealed' && session.lastAt < shippedBefore) part(session, 'shipped');
+  }
   const spared = limits.keepErrors ? sessions.filter(hasErrors) : [];
   const others = limits.keepErrors ? sessions.filter((session) => !hasErrors(session)) : sessions;
   const agedBefore = limits.olderThanMs === null ? Number.NEGATIVE_INFINITY : now - limits.olderThanMs * 1000;
@@ -125,6 +160,8 @@ export function planRetention(
     else if (excessBytes > 0) part(session, 'size');
     else break;
   }
+  const mostUnshipped = limits.maxUnshippedBytes ?? limits.maxBytes;
+  if (mostUnshipped !== null) partUnshipped(mostUnshipped);
   return { departures: [...departures.values()], excessBytes: Math.max(0, excessBytes) };
 }
 

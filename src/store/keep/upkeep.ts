@@ -9,7 +9,8 @@ import { pause, type Store, WAL_MOST_BYTES } from '../file/open.ts';
 import { processStarted as processStartedAt } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
 import { createTurn } from '../file/turn.ts';
-import { createRemoval, hasRemovals, hideSessions } from '../write/removal.ts';
+import { createRemoval, hasRemovals } from '../write/removal.ts';
+import { hideDepartures } from './departure.ts';
 import { createPace } from './pace.ts';
 import type { Packing } from './pack.ts';
 import { type Candidate, candidates, planRetention, type UpkeepRules } from './retention.ts';
@@ -65,12 +66,16 @@ export function walBytesWithin(maxBytes: number | null): number {
 /** What packs the sessions that are due in a store; null: none is. */
 type FindPacking = (store: Store) => Packing | null;
 
-/** `onNotice` is called once if the limit cannot be kept. */
+/**
+ * `onNotice` is called once if the limit cannot be kept, and once if sessions go that were still to be shipped. `onUnshipped`: they do
+ * not go, and this is called in their place.
+ */
 function createUpkeep(
   store: Store,
   limits: UpkeepRules,
   findPacking: FindPacking,
   onNotice: (text: string) => void,
+  onUnshipped: ((text: string) => void) | null,
 ): Upkeep {
   const turn = createTurn(store);
   const removal = createRemoval(store);
@@ -85,6 +90,7 @@ function createUpkeep(
   /** Whether the WAL has what was deleted. */
   let isWalDirty = false;
   let hasNotified = false;
+  let hasToldLoss = false;
   let slowCheckAt = 0;
   let walNotBefore = 0;
   let notBefore = 0;
@@ -113,7 +119,11 @@ function createUpkeep(
     const isOverSize = maxInUse !== null && inUse > maxInUse;
     const { departures, excessBytes } = planRetention(
       candidates(store),
-      { ...limits, maxBytes: isOverSize ? maxInUse * AIM : null },
+      {
+        ...limits,
+        maxBytes: isOverSize ? maxInUse * AIM : null,
+        maxUnshippedBytes: limits.maxUnshippedBytes ?? maxInUse,
+      },
       { now: Date.now() * 1000, bytesInUse: inUse, isKept },
     );
     if (departures.length === 0) {
@@ -121,10 +131,19 @@ function createUpkeep(
       packing ??= findPacking(store);
       return false;
     }
-    hideSessions(
-      store,
-      departures.map(({ session }) => session.number),
-    );
+    const unshipped = departures.filter(({ reason }) => reason === 'unshipped');
+    if (unshipped.length > 0 && onUnshipped !== null) {
+      notBefore = performance.now() + RETRY_AFTER_MS;
+      onUnshipped('what is not shipped yet takes more than --max-unshipped');
+      return false;
+    }
+    const lost = hideDepartures(store, departures, false);
+    if (lost > 0 && !hasToldLoss) {
+      hasToldLoss = true;
+      onNotice(
+        `${lost} sessions had to go before they were shipped, because of --max-unshipped; the engine is told. See: tapedeck ship status`,
+      );
+    }
     return true;
   }
 
@@ -227,7 +246,11 @@ const WAITING_MS = 1000;
 
 const WAITING_PRESSED_MS = 50;
 
-export function createUpkeepLoop(limits: UpkeepRules, onNotice: (text: string) => void): UpkeepLoop {
+export function createUpkeepLoop(
+  limits: UpkeepRules,
+  onNotice: (text: string) => void,
+  onUnshipped: ((text: string) => void) | null = null,
+): UpkeepLoop {
   const pace = createPace(share);
   const { packAfterMs } = limits;
   let findPacking: FindPacking = () => null;
@@ -281,7 +304,7 @@ export function createUpkeepLoop(limits: UpkeepRules, onNotice: (text: string) =
 
   return {
     open(store) {
-      upkeep = store && createUpkeep(store, limits, (own) => findPacking(own), onNotice);
+      upkeep = store && createUpkeep(store, limits, (own) => findPacking(own), onNotice, onUnshipped);
       plan(BEGINS_AFTER_MS);
     },
     onTraffic(lagMs) {

@@ -89,7 +89,7 @@ export const BEATS = { count: 0, isLoaded: 1, isClosed: 2 } as const;
 
 export type WorkerStart = Pick<
   RecorderOptions,
-  'file' | 'durable' | 'maxFrameBytes' | 'retention' | 'redaction' | 'session'
+  'file' | 'durable' | 'isStrict' | 'maxFrameBytes' | 'retention' | 'redaction' | 'session'
 > & {
   /** Tells this recorder from all others. */
   run: string;
@@ -362,13 +362,14 @@ export function startWriter(options: RecorderOptions): WriterThread {
 
 /** Null where there is no thread to be had: the traffic goes on without. */
 function startThread(
-  { file, durable, maxFrameBytes, retention, redaction, session, thread, watcher }: RecorderOptions,
+  { watcher, thread, ...options }: RecorderOptions,
   own: Pick<WorkerStart, 'run' | 'beats'>,
   onMessage: (message: FromWorker) => void,
   onDeath: OnDeath,
 ): WriterLink | null {
+  const { file, durable, isStrict, maxFrameBytes, retention, redaction, session } = options;
   const isWatched = watcher !== undefined;
-  const start = { file, durable, maxFrameBytes, retention, redaction, session, isWatched };
+  const start = { file, durable, isStrict, maxFrameBytes, retention, redaction, session, isWatched };
   const workerData: WorkerStart = { ...start, ...own };
   try {
     if (thread !== undefined) return thread.begin(workerData, onMessage, onDeath);

@@ -72,6 +72,7 @@ class Writer {
   readonly #pace = createPace();
   #upkeep: ReturnType<typeof createUpkeepLoop> | null;
   readonly #outlet: Outlet;
+  readonly #isStrict: boolean;
   #isTroubleTold = false;
   #isFinishing = false;
   /** The last commit failed, and the next one comes in its time. */
@@ -107,6 +108,7 @@ class Writer {
       this.#tally,
     );
     this.#framer = this.#intake.framer;
+    this.#isStrict = start.isStrict;
     this.#upkeep = this.#upkeepWithin(retention);
     this.#outlet = createOutlet({
       ...{ file: this.#file, run, intake: this.#intake },
@@ -197,7 +199,8 @@ class Writer {
   }
 
   #upkeepWithin(limits: UpkeepRules | null) {
-    return limits && createUpkeepLoop(limits, (text) => this.#tell({ type: 'notice', text }));
+    const onUnshipped = this.#isStrict ? (text: string) => this.#tellTrouble(text) : null;
+    return limits && createUpkeepLoop(limits, (text) => this.#tell({ type: 'notice', text }), onUnshipped);
   }
 
   /** What passes from now on, in sessions under way too, is redacted and kept by these rules. */

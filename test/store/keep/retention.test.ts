@@ -11,7 +11,14 @@ import {
 
 const DAY_US = 24 * 3600 * 1e6;
 const NOW = 1.8e15;
-const NONE: RetentionLimits = { olderThanMs: null, maxBytes: null, maxSessions: null, keepErrors: false };
+const NONE: RetentionLimits = {
+  olderThanMs: null,
+  maxBytes: null,
+  maxSessions: null,
+  keepErrors: false,
+  localKeepMs: null,
+  maxUnshippedBytes: null,
+};
 
 /** Ended so many days ago. */
 function session(number: number, days: number, change: Partial<Candidate> = {}): Candidate {
@@ -31,6 +38,7 @@ function session(number: number, days: number, change: Partial<Candidate> = {}):
     indexed: 10,
     bytes: 100_000,
     errors: 0,
+    shipping: null,
     ...change,
   };
 }
@@ -98,6 +106,8 @@ test('whatever the limits: nothing open goes, what is kept fits if it can, and n
     maxBytes: fc.option(fc.nat(1e7)),
     maxSessions: fc.option(fc.nat(20)),
     keepErrors: fc.boolean(),
+    localKeepMs: fc.constant(null),
+    maxUnshippedBytes: fc.constant(null),
   });
   fc.assert(
     fc.property(some, limits, (records, wanted) => {
@@ -123,4 +133,36 @@ test('whatever the limits: nothing open goes, what is kept fits if it can, and n
         expect(sessions.length - gone.size).toBeLessThanOrEqual(wanted.maxSessions);
     }),
   );
+});
+
+const WAITING = { shipping: 'unshipped' as const };
+
+const SEALED = { shipping: 'sealed' as const };
+
+test('what is to be shipped stays, whatever its age and the number of sessions', () => {
+  const sessions = [
+    session(1, 90, WAITING),
+    session(2, 80, SEALED),
+    session(3, 70, WAITING),
+    session(4, 1, SEALED),
+  ];
+  expect(plan(sessions, { olderThanMs: DAY_US / 1000 / 2, maxSessions: 0 })).toEqual(['2 age', '4 age']);
+});
+
+test('the oldest of what is to be shipped go once all of it takes more than its limit, or than that of the store', () => {
+  const sessions = [
+    session(1, 5, WAITING),
+    session(2, 4, OPEN),
+    session(3, 3, WAITING),
+    session(4, 2, WAITING),
+    session(5, 1, SEALED),
+  ];
+  expect(plan(sessions, { maxUnshippedBytes: 450_000 })).toEqual(['1 unshipped']);
+  expect(plan(sessions, { maxBytes: 450_000 })).toEqual(['5 size', '1 unshipped']);
+  expect(plan(sessions, { maxBytes: 450_000, maxUnshippedBytes: 900_000 })).toEqual(['5 size']);
+});
+
+test('what the engine has goes after a while of its own', () => {
+  const sessions = [session(1, 3, SEALED), session(2, 2, WAITING), session(3, 2), session(4, 1, SEALED)];
+  expect(plan(sessions, { localKeepMs: (2 * DAY_US) / 1000 })).toEqual(['1 shipped']);
 });

@@ -1,0 +1,251 @@
+/**
+ * Whatever is killed or cut on the way: the engine has what the stores have together, byte for byte, every table, nothing twice.
+ * By chance, and repeatable: `TAPEDECK_SEED=… npx vitest run test/engine/ship-faults.test.ts`.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { readAddress } from '../../src/engine/connect.ts';
+import { runShipper, type ShipEnd } from '../../src/ship/shipper.ts';
+import { openStore, type Store } from '../../src/store/file/open.ts';
+import { type Database, withEngine } from '../support/engine.ts';
+import { type Postgres, startPostgres } from '../support/postgres.ts';
+import { chance, type Relay, startRelay } from '../support/relay.ts';
+import { inFull, scale } from '../support/scale.ts';
+import { differences, engineForHosts } from '../support/shipped.ts';
+import { storeSession } from '../support/stored.ts';
+import { BIN, record, tempStore } from '../support/tapedeck.ts';
+
+const SEED = Number(process.env['TAPEDECK_SEED'] ?? Date.now() % 1_000_000);
+
+const random = chance(SEED);
+
+type Fleet = { database: Database; relay: Relay; url: string; file: string };
+
+/** An engine behind a relay, and a store with a few sessions. */
+async function fleet(port?: number): Promise<Fleet> {
+  const { database, host } = await engineForHosts(port);
+  const direct = new URL(host);
+  const relay = await startRelay(Number(direct.port));
+  onTestFinished(relay.close);
+  direct.port = String(relay.port);
+  const file = tempStore();
+  const store = openStore(file);
+  for (let i = 0; i < 3; i += 1) addSession(store);
+  store.close();
+  return { database, relay, url: direct.href, file };
+}
+
+let sessions = 0;
+
+/** Of chance lines; now and then with one in parts. */
+function addSession(store: Store): void {
+  sessions += 1;
+  const lines = Array.from({ length: 1 + Math.floor(random() * 40) }, (_, i) =>
+    i % 2 === 0
+      ? `{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"t","text":"${'x'.repeat(random() * 3000)}"}}`
+      : `{"jsonrpc":"2.0","id":${i - 1},"result":{}}`,
+  );
+  if (random() < 0.1) lines.push('y'.repeat(5.5 * 1024 * 1024));
+  storeSession(store, { lines, start: { at: 1.7e15 + sessions * 1e9, labels: [['n', String(sessions)]] } });
+}
+
+function fill(file: string, count: number): void {
+  const store = openStore(file);
+  for (let i = 0; i < count; i += 1) addSession(store);
+  store.close();
+}
+
+/** Ships until nothing is left, in this process. */
+async function shipAll(url: string, file: string): Promise<ShipEnd> {
+  return runShipper({
+    ...{ file, address: readAddress(url, {}), isOnce: true, tenant: null, version: '0' },
+    ...{ imported: false, unredacted: false, goesOn: () => true, onNotice() {}, onShipped() {} },
+    signal: new AbortController().signal,
+  });
+}
+
+/** In a process of its own, which can be killed. */
+function shipper(url: string, file: string): ChildProcess {
+  const child = spawn(process.execPath, [BIN, 'ship', '--once', '--to', url, '--db', file], {
+    stdio: 'ignore',
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return child;
+}
+
+/** What is there of each session is its beginning, whole, up to the cursor. */
+async function expectPrefixes(database: Database): Promise<void> {
+  const torn = await database.query(
+    `SELECT s.id FROM tapedeck.session AS s
+       LEFT JOIN (SELECT session, count(*) AS n, max(seq) AS last FROM tapedeck.frame GROUP BY session) AS f USING (session)
+       WHERE s.cursor <> coalesce(f.n, 0) OR s.cursor <> coalesce(f.last, 0)`,
+  );
+  expect(torn, `TAPEDECK_SEED=${SEED}`).toEqual([]);
+}
+
+async function expectSame({ database, url, file }: Fleet, more: readonly string[] = []): Promise<void> {
+  for (const one of [file, ...more]) expect(await shipAll(url, one)).toEqual({ isDone: true, trouble: null });
+  expect(await differences(database, [file, ...more]), `TAPEDECK_SEED=${SEED}`).toEqual([]);
+}
+
+/** How many bytes a round of so many sessions is about. */
+const SESSION_BYTES = 60_000;
+
+withEngine('shipping under fire', () => {
+  test(`a shipper that is killed at any moment, ${scale(200, 6)} times`, { timeout: 600_000 }, async () => {
+    const one = await fleet();
+    for (let kill = 0; kill < scale(200, 6); kill += 1) {
+      fill(one.file, 2);
+      const child = shipper(one.url, one.file);
+      one.relay.after(random() * 2 * SESSION_BYTES, () => child.kill('SIGKILL'));
+      await once(child, 'exit');
+      await expectPrefixes(one.database);
+    }
+    await expectSame(one);
+  });
+
+  test(`connections that are cut, reset, stalled, or cut between COMMIT and its answer, ${scale(80, 8)} times`, {
+    timeout: 600_000,
+  }, async () => {
+    const one = await fleet();
+    const faults: ((relay: Relay) => void)[] = [
+      (relay) => relay.cut(),
+      (relay) => relay.cut(true),
+      (relay) => relay.stall(200),
+      (relay) => relay.cutNextCommit(),
+    ];
+    for (let i = 0; i < scale(80, 8); i += 1) {
+      fill(one.file, 2);
+      one.relay.after(random() * 2 * SESSION_BYTES, faults[i % faults.length] as (relay: Relay) => void);
+      expect(await shipAll(one.url, one.file)).toMatchObject({ isDone: true });
+      await expectPrefixes(one.database);
+    }
+    expect(one.relay.counts().commitsCut).toBeGreaterThan(0);
+    await expectSame(one);
+  });
+
+  test(`backends that are terminated, ${scale(50, 3)} times`, { timeout: 600_000 }, async () => {
+    const one = await fleet();
+    const end = () =>
+      void one.database.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tapedeck ship' AND datname = current_database()",
+      );
+    for (let i = 0; i < scale(50, 3); i += 1) {
+      fill(one.file, 2);
+      one.relay.after(random() * 2 * SESSION_BYTES, end);
+      expect(await shipAll(one.url, one.file)).toMatchObject({ isDone: true });
+    }
+    await expectSame(one);
+  });
+
+  test('two shippers on one store, and a copy of the store on a second host', {
+    timeout: 600_000,
+  }, async () => {
+    const one = await fleet();
+    for (let i = 0; i < scale(20, 2); i += 1) {
+      fill(one.file, 6);
+      if (i % 3 === 2) one.relay.after(random() * 4 * SESSION_BYTES, (relay) => relay.cut());
+      await Promise.all([shipAll(one.url, one.file), shipAll(one.url, one.file)]);
+      await expectPrefixes(one.database);
+    }
+    const store = openStore(one.file);
+    store.pragma('wal_checkpoint(TRUNCATE)');
+    store.close();
+    const copy = tempStore();
+    copyFileSync(one.file, copy);
+    fill(copy, 2);
+    fill(one.file, 2);
+    await Promise.all([shipAll(one.url, copy), shipAll(one.url, one.file)]);
+    await expectSame(one, [copy]);
+  });
+
+  inFull('an engine whose postmaster is killed 100 times', { timeout: 900_000 }, async () => {
+    const engine = await ownEngine();
+    const one = await fleet(engine.port);
+    for (let kill = 0; kill < 100; kill += 1) {
+      fill(one.file, 2);
+      let restarted = Promise.resolve();
+      one.relay.after(random() * 2 * SESSION_BYTES, () => {
+        restarted = engine.kill().then(engine.start);
+      });
+      expect(await shipAll(one.url, one.file)).toMatchObject({ isDone: true });
+      await restarted;
+    }
+    await expectSame({ ...one, database: await again(engine, one) });
+  });
+
+  inFull('an engine that is restored from an older dump', { timeout: 600_000 }, async () => {
+    const engine = await ownEngine();
+    const one = await fleet(engine.port);
+    await shipAll(one.url, one.file);
+    const name = new URL(one.url).pathname.slice(1);
+    const dump = engine.run('pg_dump', [
+      '-h',
+      engine.folder,
+      '-p',
+      String(engine.port),
+      '-U',
+      'postgres',
+      '--clean',
+      '-f',
+      `${engine.folder}/dump.sql`,
+      name,
+    ]);
+    expect(dump).toBe('');
+    fill(one.file, 30);
+    await shipAll(one.url, one.file);
+    engine.run('psql', [
+      '-X',
+      '-q',
+      '-h',
+      engine.folder,
+      '-p',
+      String(engine.port),
+      '-U',
+      'postgres',
+      '-d',
+      name,
+      '-f',
+      `${engine.folder}/dump.sql`,
+    ]);
+    expect(await one.database.query('SELECT 1 FROM tapedeck.session')).toHaveLength(3);
+    await expectSame(one);
+  });
+
+  inFull('recorders that are killed 50 times while a shipper is at work', { timeout: 900_000 }, async () => {
+    const one = await fleet();
+    for (let kill = 0; kill < 50; kill += 1) {
+      const run = record(one.file, ['cat.js']);
+      for (let i = 0; i < 20; i += 1) run.child.stdin.write(`{"jsonrpc":"2.0","id":${i},"method":"ping"}\n`);
+      await once(run.child.stdout, 'data');
+      const shipping = shipAll(one.url, one.file);
+      run.child.stdin.write('{"jsonrpc":"2.0","id":99,"met');
+      await new Promise((resolve) => setImmediate(resolve));
+      run.child.kill('SIGKILL');
+      await run.ended;
+      await shipping;
+    }
+    await expectSame(one);
+  });
+});
+
+/** Whose commits survive its being killed. */
+async function ownEngine(): Promise<Postgres> {
+  const engine = await startPostgres({ settings: { synchronous_commit: 'on', full_page_writes: 'on' } });
+  onTestFinished(engine.remove);
+  return engine;
+}
+
+/** The same database over a connection that is not dead. */
+async function again(engine: Postgres, { database }: Fleet): Promise<Database> {
+  const { Client } = await import('pg');
+  const url = new URL(database.url);
+  url.username = 'postgres';
+  const client = new Client({ connectionString: url.href });
+  await client.connect();
+  onTestFinished(() => client.end());
+  expect(engine.port).toBe(Number(url.port));
+  return { ...database, query: async (text, values = []) => (await client.query(text, [...values])).rows };
+}
