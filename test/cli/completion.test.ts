@@ -48,7 +48,7 @@ describe.each(Object.entries(SHELLS))('%s', (shell, { source, ask }) => {
   }
 
   test.runIf(isThere && IS_FULL)('completes commands', async () => {
-    expect(await offered('tapedeck sh')).toEqual([['show']]);
+    expect(await offered('tapedeck sho')).toEqual([['show']]);
   });
 
   test.runIf(isThere)('completes options and their choices', async () => {

@@ -143,10 +143,19 @@ function changesOf(rows: readonly Row[]): Change[] {
   });
 }
 
-/** Only in the place of the very bytes that were packed: true. Somebody may have rewritten them meanwhile. */
+/**
+ * Only in the place of the very bytes that were packed: true. Somebody may have rewritten them meanwhile. A row that only becomes
+ * smaller leaves its page half empty; where it is taken out of its place and put back, SQLite joins such pages.
+ */
 function preparePut(store: Store, table: string, column: string): (change: Change) => boolean {
   const put = store.prepare(
-    `UPDATE ${table} SET ${column} = ?, codec = '${DEFLATE}', unpacked = ? WHERE rowid = ? AND codec IS NULL AND ${column} = ?`,
+    `UPDATE ${table} SET rowid = -rowid, ${column} = ?, codec = '${DEFLATE}', unpacked = ?
+     WHERE rowid = ? AND codec IS NULL AND ${column} = ?`,
   );
-  return ({ rowid, bytes, smaller }) => put.run(smaller, bytes.length, rowid, bytes).changes === 1;
+  const putBack = store.prepare(`UPDATE ${table} SET rowid = -rowid WHERE rowid = -?`);
+  return ({ rowid, bytes, smaller }) => {
+    if (put.run(smaller, bytes.length, rowid, bytes).changes === 0) return false;
+    putBack.run(rowid);
+    return true;
+  };
 }
