@@ -66,6 +66,8 @@ const INDEX_AFTER_MS = 3000;
 
 const CHECKED_AT_ONCE = 500;
 
+const MAINTAIN_EVERY_MS = 3_600_000;
+
 /** What there is while there is a connection. */
 type Link = { sinks: EngineSink[]; target: string; book: ProgressBook };
 
@@ -119,12 +121,17 @@ export async function runShipper(options: ShipperOptions): Promise<ShipEnd> {
 
   try {
     const watch = createWatch(store);
+    let maintainedAt = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
       try {
         link ??= await connect(options, store, identity);
         const isDone = await work(options, store, identity, link);
         succeeded();
         if ((isOnce || !goesOn()) && isDone) return { isDone, trouble: null };
+        if (!isOnce && performance.now() - maintainedAt > MAINTAIN_EVERY_MS) {
+          maintainedAt = performance.now();
+          await maintain(options);
+        }
       } catch (error) {
         const end = await afterTrouble(error);
         if (end !== null) return end;
@@ -188,6 +195,21 @@ async function openClient(options: ShipperOptions) {
   } catch (error) {
     await client.end().catch(() => {});
     throw error;
+  }
+}
+
+/** Where our role may, the engine gets its weeks ahead. Where that fails, whoever runs `engine maintain` is told why. */
+async function maintain(options: ShipperOptions): Promise<void> {
+  const { client } = await openClient(options);
+  try {
+    const { rows } = await client.query<{ may: boolean }>(
+      "SELECT pg_has_role(current_user, 'tapedeck_admin', 'MEMBER') AS may",
+    );
+    if (rows[0]?.may !== true) return;
+    const { maintainEngine } = await import('../engine/maintain.ts');
+    await maintainEngine(client, {}, async () => {}).catch(() => {});
+  } finally {
+    await client.end().catch(() => {});
   }
 }
 

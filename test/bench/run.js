@@ -16,7 +16,9 @@ import { benchMemory } from './memory.js';
 import { benchPack } from './pack.js';
 import { benchReplay } from './replay.js';
 import { benchRetention } from './retention.js';
+import { benchShip } from './ship.js';
 import { benchSoak } from './soak.js';
+
 import { benchSse } from './sse.js';
 import { benchStart } from './start.js';
 import { absoluteRows, benchStdio, lossOf, SERVERS, stdioRows } from './stdio.js';
@@ -38,6 +40,7 @@ const PARTS = {
   retention: benchRetention,
   viewer: benchViewer,
   soak: benchSoak,
+  ship: benchShip,
 };
 const { isQuick, parts } = readArguments();
 const size = isQuick

@@ -2,11 +2,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { readAddress } from '../../src/engine/connect.ts';
+import { runShipper } from '../../src/ship/shipper.ts';
 import { openForReading, openStore } from '../../src/store/file/open.ts';
 import { type Database, withEngine } from '../support/engine.ts';
+import { inFull } from '../support/scale.ts';
+import { FAKE_SECRETS } from '../support/secrets.ts';
 import { differences, engineForHosts, filledStore, shipOnce } from '../support/shipped.ts';
 import { storeSession } from '../support/stored.ts';
-import { record, tapedeckInProcess, tempFolder, tempStore, until } from '../support/tapedeck.ts';
+import { record, tapedeck, tapedeckInProcess, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 const three = (bytes = 200_000) =>
   filledStore((store) => {
@@ -109,6 +113,92 @@ withEngine('a store that is shipped', () => {
     expect((await prune(file, '--max-sessions', '0')).stderr).toBe('');
   });
 
+  test('waits while the disk of the engine is full, or the engine is newer, and then goes on', async () => {
+    const { database, host } = await engineForHosts();
+    const file = three();
+    await database.query(
+      `CREATE FUNCTION tapedeck.no_room() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$;
+       CREATE TRIGGER no_room BEFORE INSERT ON tapedeck.frame FOR EACH ROW EXECUTE FUNCTION tapedeck.no_room()`,
+    );
+    const said: string[] = [];
+    const ending = new AbortController();
+    const shipping = runShipper({
+      ...{ file, address: readAddress(host, {}), isOnce: false, tenant: 'a team', version: '0' },
+      ...{ imported: false, unredacted: false, goesOn: () => true, onShipped() {} },
+      onNotice: (text) => void said.push(text),
+      signal: ending.signal,
+    });
+    await until('it says so', () => said.some((text) => text.includes('disk')));
+    expect(await status(file)).toMatchObject({
+      trouble: expect.stringContaining('53100'),
+      backlog: { sessions: 3 },
+    });
+    await database.query("UPDATE tapedeck.meta SET value = '99' WHERE name IN ('version', 'min_writer')");
+    await until('it says so', () => said.some((text) => text.includes('newer')));
+    await database.query(
+      "UPDATE tapedeck.meta SET value = '1' WHERE name IN ('version', 'min_writer'); DROP TRIGGER no_room ON tapedeck.frame",
+    );
+    await until('it is there', async () => (await sealed(database)) === 3);
+    ending.abort();
+    await shipping;
+    expect(said.at(-1)).toMatch(/takes what is shipped again/);
+    expect(new Set(said).size).toBe(said.length);
+    expect((await status(file)).trouble).toBeNull();
+    expect(await database.query('SELECT DISTINCT tenant FROM tapedeck.session')).toEqual([
+      { tenant: 'a team' },
+    ]);
+    expect(await differences(database, [file])).toEqual([]);
+  });
+
+  test('redacted again and again while it is shipped, leaves nothing of what was redacted', async () => {
+    const { database, host } = await engineForHosts();
+    const secret = FAKE_SECRETS.find(({ rule }) => rule === 'github-token')?.text ?? '';
+    const file = filledStore((store) => {
+      for (let i = 0; i < 6; i += 1)
+        storeSession(store, {
+          lines: Array.from(
+            { length: 60 },
+            (_, n) => `{"jsonrpc":"2.0","id":${n},"method":"x","params":{"a":"${secret}"}}`,
+          ),
+          start: { at: 1.7e15 + i * 1e9, name: `n${i}` },
+        });
+    });
+    await Promise.all([
+      shipOnce(host, file),
+      ...Array.from({ length: 6 }, (_, i) => tapedeck(['redact', `n${i}`, '--db', file]).ended),
+    ]);
+    await shipOnce(host, file);
+    const held = await database.query(
+      `SELECT 1 FROM tapedeck.frame WHERE position($1::bytea IN payload) > 0`,
+      [Buffer.from(secret)],
+    );
+    expect(held).toEqual([]);
+    expect(await differences(database, [file])).toEqual([]);
+  });
+
+  inFull('takes no more memory for a frame of 256 MB than for small ones', async () => {
+    const { database, host } = await engineForHosts();
+    const file = filledStore((store) => {
+      const number = storeSession(store, { lines: ['a'.repeat(1024 * 1024)] });
+      const part = store.prepare('INSERT INTO frame_part (session, seq, part, bytes) VALUES (?, 1, ?, ?)');
+      for (let i = 1; i < 256; i += 1) part.run(number, i, Buffer.alloc(1024 * 1024, i));
+      store.exec(`UPDATE frame SET size = 256 * 1048576; UPDATE session SET bytes = 256 * 1048576`);
+    });
+    const run = tapedeck(['ship', '--once', '--to', host, '--db', file]);
+    let most = 0;
+    const timer = setInterval(() => {
+      most = Math.max(most, rssOf(run.child.pid));
+    }, 20);
+    const { code } = await run.ended;
+    clearInterval(timer);
+    expect(code).toBe(0);
+    expect(await database.query('SELECT count(*) FROM tapedeck.frame_part')).toEqual([{ count: '255' }]);
+    expect(await sealed(database)).toBe(1);
+    expect(most).toBeGreaterThan(30);
+    expect(most).toBeLessThanOrEqual(150);
+  });
+
   test('comes into the engine while it is recorded, by a process that outlives the recorder', async () => {
     const { database, host } = await engineForHosts();
     const file = tempStore();
@@ -150,6 +240,19 @@ test('record loads nothing of it where nobody asks for shipping', async () => {
   expect(readFileSync(loaded, 'utf8')).toContain('hook.cjs');
   expect(readFileSync(loaded, 'utf8')).not.toMatch(/node_modules.pg/);
 });
+
+const sealed = async (database: Database) =>
+  (await database.query('SELECT 1 FROM tapedeck.session WHERE sealed_at IS NOT NULL')).length;
+
+/** In MB; 0 once it has gone. */
+function rssOf(pid: number | undefined): number {
+  try {
+    const [, kilobytes] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return Number(kilobytes ?? 0) / 1024;
+  } catch {
+    return 0;
+  }
+}
 
 /** The one that a recorder has started. */
 function endShipper(file: string): void {
