@@ -10,6 +10,7 @@ import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/ser
 import { createAccessCheck, type Listen, ownUrl, startListening } from '../net/listen.ts';
 import { createTokenCheck } from '../web/access.ts';
 import type { Reader } from './ask.ts';
+import { type ClientSessions, createClientSessions } from './client-sessions.ts';
 import { createServer } from './server.ts';
 import { createResourceWatch, listenedUris, type ResourceWatch } from './watch.ts';
 
@@ -32,10 +33,14 @@ export async function serveOverHttp(
   const access = createAccessCheck({ listenHost: listen.host, allowHosts, allowOrigins });
   const tokenProblem = createTokenCheck(token);
   const handler = createMcpHandler(({ era }) =>
-    // The SDK answers each request of the 2025 era by itself: there is no stream to tell anything on.
+    // A request of the eras before that comes without a session is answered by itself: there is no stream to tell anything on.
     createServer(reader, era === 'modern' ? NO_SUBSCRIPTIONS : null),
   );
-  const watch = createResourceWatch(reader, (uri) => handler.notify.resourceUpdated(uri));
+  const watch = createResourceWatch(reader, (uri) => {
+    handler.notify.resourceUpdated(uri);
+    sessions.tell(uri);
+  });
+  const sessions = createClientSessions(reader, watch);
 
   function problemOf(request: IncomingMessage): [status: number, message: string] | null {
     const refused = access(request.headers);
@@ -51,7 +56,8 @@ export async function serveOverHttp(
 
   const server = createHttpServer((request, response) => {
     const problem = problemOf(request);
-    if (problem === null) answer(handler, watch, request, response).catch(() => response.destroy());
+    if (problem === null)
+      answer({ handler, sessions, watch }, request, response).catch(() => response.destroy());
     else refuse(response, ...problem);
   });
   const address = await startListening(server, listen);
@@ -59,6 +65,7 @@ export async function serveOverHttp(
     url: ownUrl(address, 'http', PATH),
     async close() {
       watch.close();
+      await sessions.close();
       await handler.close();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -67,7 +74,7 @@ export async function serveOverHttp(
 }
 
 /** Of a later client: its `subscriptions/listen` comes past the server. */
-const NO_SUBSCRIPTIONS = { add() {}, remove() {} };
+const NO_SUBSCRIPTIONS = { add: () => Promise.resolve(), remove() {} };
 
 function refuse(response: ServerResponse, status: number, message: string): void {
   const headers = {
@@ -79,20 +86,23 @@ function refuse(response: ServerResponse, status: number, message: string): void
     .end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32600, message } }));
 }
 
+type Serving = { handler: McpHttpHandler; sessions: ClientSessions; watch: ResourceWatch };
+
 async function answer(
-  handler: McpHttpHandler,
-  watch: ResourceWatch,
+  { handler, sessions, watch }: Serving,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
   const body = await bodyOf(incoming);
   if (body === null) return refuse(outgoing, 413, `Expected a body of at most ${MOST_BODY_BYTES} bytes.`);
   const gone = new AbortController();
-  const unwatch = watch.add(listenedUris(parsed(body)));
+  const message = parsed(body);
+  const watched = watch.add(listenedUris(message));
   outgoing.once('close', () => {
-    unwatch();
+    watched.end();
     gone.abort();
   });
+  await watched.ready;
   const { method = 'GET', headers, url } = incoming;
   const request = new Request(new URL(url ?? '', `http://${headers.host}`), {
     method,
@@ -102,7 +112,7 @@ async function answer(
     ...(method === 'GET' || method === 'HEAD' ? {} : { body }),
     signal: gone.signal,
   });
-  const response = await handler.fetch(request);
+  const response = (await sessions.fetch(request, message)) ?? (await handler.fetch(request));
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   outgoing.flushHeaders();
   if (response.body === null) outgoing.end();

@@ -15,6 +15,7 @@ import { PROMPTS, SESSION_ARGUMENT } from './prompts.ts';
 import type { ToolArguments } from './read/asked.ts';
 import { SERVER_NAME } from './read/scope.ts';
 import { FILTER_HELP, filterHelp, SENTENCE, TOOLS } from './tools.ts';
+import type { Subscriptions } from './watch.ts';
 
 const INSTRUCTIONS = `Recorded sessions of MCP clients and servers, to look into: what was sent, what came back, what failed and why. Nothing here changes anything. Begin with list_sessions; get_session names the calls that failed, get_call shows one. ${SENTENCE} Secrets stand as placeholders such as [redacted:github-token:…]; equal ones are equal secrets.`;
 
@@ -26,11 +27,14 @@ const ANNOTATIONS = {
   openWorldHint: false,
 };
 
-/** Subscriptions of a client of the 2025 era; later ones come as a request that the transport answers. */
-export type Subscriptions = { add(uri: string): void; remove(uri: string): void };
-
-/** `subscriptions` null: this client cannot be told of anything between its requests. */
-export function createServer(reader: Reader, subscriptions: Subscriptions | null): McpServer {
+/**
+ * `subscriptions`: those of a client of the eras before 2026-07-28; later ones come as a request that the transport answers. Null: this
+ * client cannot be told of anything between its requests.
+ */
+export function createServer(
+  reader: Reader,
+  subscriptions: Pick<Subscriptions, 'add' | 'remove'> | null,
+): McpServer {
   const server = new McpServer(
     { name: SERVER_NAME, title: 'tapedeck: recorded MCP sessions', version: VERSION },
     {
@@ -48,8 +52,8 @@ export function createServer(reader: Reader, subscriptions: Subscriptions | null
   addResources(server, reader);
   addPrompts(server, reader);
   if (subscriptions !== null) {
-    server.server.setRequestHandler('resources/subscribe', ({ params }) => {
-      subscriptions.add(params.uri);
+    server.server.setRequestHandler('resources/subscribe', async ({ params }) => {
+      await subscriptions.add(params.uri);
       return {};
     });
     server.server.setRequestHandler('resources/unsubscribe', ({ params }) => {

@@ -5,7 +5,7 @@ import type { Transport } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Reader } from './ask.ts';
 import { createServer } from './server.ts';
-import { createResourceWatch, listenedUris } from './watch.ts';
+import { createResourceWatch, createSubscriptions, listenedUris } from './watch.ts';
 
 /** Settles when the client has left, or `stopped` has settled. */
 export async function serveOverStdio(
@@ -17,22 +17,14 @@ export async function serveOverStdio(
   const watch = createResourceWatch(reader, (uri) => {
     for (const tell of tellers) tell(uri);
   });
-  const subscribed = new Map<string, () => void>();
-  const subscriptions = {
-    add(uri: string) {
-      if (!subscribed.has(uri)) subscribed.set(uri, watch.add([uri]));
-    },
-    remove(uri: string) {
-      subscribed.get(uri)?.();
-      subscribed.delete(uri);
-    },
-  };
+  const subscriptions = createSubscriptions(watch);
   let leave = () => {};
   const left = new Promise<void>((resolve) => {
     leave = resolve;
   });
   const transport = observed(new StdioServerTransport(stdin, stdout), (message) => {
-    watch.add(listenedUris(message));
+    const uris = listenedUris(message);
+    return uris.length === 0 ? null : watch.add(uris).ready;
   });
   const handle = serveStdio(
     () => {
@@ -54,13 +46,23 @@ export async function serveOverStdio(
   await handle.close();
 }
 
-/** A transport that shows each message before it passes it on. */
-function observed(inner: Transport, onMessage: (message: unknown) => void): Transport {
+/** A transport that shows each message before it passes it on. Those behind one that waits keep their places. */
+function observed(inner: Transport, onMessage: (message: unknown) => Promise<void> | null): Transport {
+  let waiting: Promise<void> | null = null;
   const outer: Transport = {
     start() {
       inner.onmessage = (message, extra) => {
-        onMessage(message);
-        outer.onmessage?.(message, extra);
+        const pass = () => outer.onmessage?.(message, extra);
+        const ready = onMessage(message);
+        if (ready === null && waiting === null) {
+          pass();
+          return;
+        }
+        const turn: Promise<void> = Promise.all([waiting, ready]).then(() => {
+          if (waiting === turn) waiting = null;
+          pass();
+        });
+        waiting = turn;
       };
       inner.onclose = () => outer.onclose?.();
       inner.onerror = (error) => outer.onerror?.(error);

@@ -3,10 +3,12 @@
 import type { Reader } from './ask.ts';
 
 export type ResourceWatch = {
-  /** From now on these URIs are watched. Returns what ends that. */
-  add(uris: readonly string[]): () => void;
+  /** `ready` settles once it is known what there is, so that whatever comes after it is told. `end` ends watching. */
+  add(uris: readonly string[]): Watched;
   close(): void;
 };
+
+type Watched = { ready: Promise<void>; end(): void };
 
 const LOOK_MS = 1000;
 
@@ -23,8 +25,8 @@ export function createResourceWatch(reader: Reader, tell: (uri: string) => void)
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
 
-  async function look(): Promise<void> {
-    const references = new Map([...counts.keys()].map((uri) => [uri, referenceOf(uri)]));
+  async function look(uris: readonly string[]): Promise<void> {
+    const references = new Map(uris.map((uri) => [uri, referenceOf(uri)]));
     const asked = { uris: [...new Set(references.values())] };
     // Without an answer nothing is known, and the next look may have one.
     const found = (await reader.ask('versions', asked).catch(() => ({ versions: {} }))) as {
@@ -37,35 +39,70 @@ export function createResourceWatch(reader: Reader, tell: (uri: string) => void)
       versions.set(uri, now);
       if (before !== undefined && before !== now) tell(uri);
     }
-    begin();
   }
 
-  function begin(): void {
-    timer = undefined;
-    if (isClosed || counts.size === 0) return;
-    timer = setTimeout(() => void look(), LOOK_MS).unref();
+  /** One look after the other, as long as anything is watched. */
+  function goOn(): void {
+    if (timer !== undefined || isClosed || counts.size === 0) return;
+    timer = setTimeout(async () => {
+      await look([...counts.keys()]);
+      timer = undefined;
+      goOn();
+    }, LOOK_MS).unref();
   }
 
   return {
     add(uris) {
       const watched = uris.filter((uri) => WATCHED.test(uri)).slice(0, MOST_URIS - counts.size);
       for (const uri of watched) counts.set(uri, (counts.get(uri) ?? 0) + 1);
-      // The first look keeps what there is, so that what comes after is told.
-      if (watched.length > 0 && timer === undefined) void look();
-      return () => {
-        for (const uri of watched.splice(0)) {
-          const left = (counts.get(uri) ?? 1) - 1;
-          if (left > 0) counts.set(uri, left);
-          else {
-            counts.delete(uri);
-            versions.delete(uri);
+      goOn();
+      return {
+        ready: watched.length === 0 ? Promise.resolve() : look(watched),
+        end() {
+          for (const uri of watched.splice(0)) {
+            const left = (counts.get(uri) ?? 1) - 1;
+            if (left > 0) counts.set(uri, left);
+            else {
+              counts.delete(uri);
+              versions.delete(uri);
+            }
           }
-        }
+        },
       };
     },
     close() {
       isClosed = true;
       clearTimeout(timer);
+    },
+  };
+}
+
+/** What one client of the eras before 2026-07-28 has subscribed to. */
+export type Subscriptions = {
+  /** Settles when whatever comes after it is told. */
+  add(uri: string): Promise<void>;
+  remove(uri: string): void;
+  has(uri: string): boolean;
+  /** The client has gone. */
+  end(): void;
+};
+
+export function createSubscriptions(watch: ResourceWatch): Subscriptions {
+  const subscribed = new Map<string, Watched>();
+  return {
+    add(uri) {
+      const watched = subscribed.get(uri) ?? watch.add([uri]);
+      subscribed.set(uri, watched);
+      return watched.ready;
+    },
+    remove(uri) {
+      subscribed.get(uri)?.end();
+      subscribed.delete(uri);
+    },
+    has: (uri) => subscribed.has(uri),
+    end() {
+      for (const { end } of subscribed.values()) end();
+      subscribed.clear();
     },
   };
 }

@@ -10,7 +10,7 @@ import { isOtherProxy, startProxy } from './proxy.js';
 import { servers } from './servers.js';
 import { listClientScenarios, testClientScenario, testServer, testServerScenario } from './suite.js';
 
-const revisions = ['2025-11-25', '2026-07-28'];
+export const revisions = ['2025-11-25', '2026-07-28'];
 const throughProxy = 'through the proxy';
 const directClient = 'client.js';
 const proxiedClient = 'client-through-proxy.js';

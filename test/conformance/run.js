@@ -1,19 +1,27 @@
 // `npm run conformance`: the official suite's verdict on two servers and on the official client, direct and through
 // tapedeck, and on the mock that replays what was recorded of a server, compared check by check. Exits with 1 where they differ, except as `expected-differences.js` says.
+// Our own server, `tapedeck mcp`, is held against the suite by itself: `not-offered.js` names what it does not offer.
 // Arguments choose legs by a part of their name: `npm run conformance -- client 2026-07-28`.
+import { startAsk } from './ask.js';
 import { compareRuns, countStatuses, formatDifference } from './compare.js';
 import { findReason } from './expected-differences.js';
-import { listLegs } from './legs.js';
-import { proxyCommand, startProxy } from './proxy.js';
+import { listLegs, revisions } from './legs.js';
+import { notOffered } from './not-offered.js';
+import { disagreements } from './offers.js';
+import { isOtherProxy, proxyCommand, startProxy } from './proxy.js';
+import { testServer } from './suite.js';
 
 const startedAt = Date.now();
 const wanted = process.argv.slice(2);
-const legs = listLegs(progress).filter(({ name }) => wanted.every((word) => name.includes(word)));
+const isWanted = (name) => wanted.every((word) => name.includes(word));
+const legs = listLegs(progress).filter(({ name }) => isWanted(name));
+const ownLegs = isOtherProxy ? [] : revisions.filter((revision) => isWanted(ownName(revision)));
 
 progress(`the proxy is: ${proxyCommand.join(' ')}`);
 await checkProxy();
 const outcomes = [];
 for (const leg of legs) outcomes.push(await runLeg(leg));
+for (const revision of ownLegs) outcomes.push(await runOwnLeg(revision));
 reportTotals();
 
 // A proxy that cannot even start is said once, not as a difference of every check.
@@ -49,6 +57,30 @@ async function keepLasting(leg, differences) {
     lasting.push(...again);
   }
   return lasting;
+}
+
+function ownName(revision) {
+  return `tapedeck mcp ${revision}`;
+}
+
+async function runOwnLeg(revision) {
+  const name = ownName(revision);
+  progress(`${name}: the server set`);
+  const ask = await startAsk();
+  const run = await testServer(ask.url, revision);
+  await ask.stop();
+  const lasting = disagreements(run.scenarios, notOffered, revision);
+  const listed = notOffered.filter(({ revisions }) => revisions.includes(revision));
+  print(`${name}: ${run.scenarios.size} scenarios, ${listed.length} of them listed as not offered`);
+  const { SUCCESS, FAILURE, WARNING, SKIPPED } = countStatuses(run.scenarios);
+  print(`  ${SUCCESS} checks passed, ${FAILURE + WARNING + SKIPPED} did not`);
+  for (const one of lasting) print(`  DIFFERS   ${one}`);
+  for (const reason of new Set(listed.map((row) => row.reason))) {
+    const rows = listed.filter((row) => row.reason === reason);
+    print(`  not offered, ${reason}: ${rows.map(({ scenario }) => scenario).join(', ')}`);
+  }
+  const checks = [...run.scenarios.values()].flat().length;
+  return { checks, explained: [], lasting, isVain: false };
 }
 
 function reportLeg(leg, { direct, through, explained, lasting }) {

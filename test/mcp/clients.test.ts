@@ -180,15 +180,41 @@ test.each(IS_FULL ? (['legacy', 'auto'] as const) : (['auto'] as const))(
   },
 );
 
-inFull('the same over HTTP', async () => {
+test.each(IS_FULL ? (['legacy', 'auto'] as const) : (['legacy'] as const))(
+  'the same over HTTP (%s)',
+  async (mode) => {
+    const db = tempStore();
+    const callOnce = recordEcho(db);
+    await callOnce();
+    const url = await listening(db);
+    const client = await second(new StreamableHTTPClientTransport(url, { requestInit: OWN }), mode);
+    await hearsOfMore(client, mode, callOnce);
+  },
+);
+
+inFull('what comes right after a subscription is told, and of what is given up nothing more', async () => {
   const db = tempStore();
   const callOnce = recordEcho(db);
   await callOnce();
-  const client = await second(
-    new StreamableHTTPClientTransport(await listening(db), { requestInit: OWN }),
-    'auto',
+  const uri = 'tapedeck://session/live';
+  const url = await listening(db);
+  const client = await second(new StreamableHTTPClientTransport(url, { requestInit: OWN }), 'legacy');
+  const other = await second(new StreamableHTTPClientTransport(url, { requestInit: OWN }), 'legacy');
+  await until(
+    'the session is there',
+    async () => (await agentOf(client).recorded('list_sessions'))['sessions'].length === 1,
   );
-  await hearsOfMore(client, 'auto', callOnce);
+  const heard: string[] = [];
+  const listens = (who: string, one: SecondClient) =>
+    one.setNotificationHandler('notifications/resources/updated', () => void heard.push(who));
+  listens('one', client);
+  listens('other', other);
+  await client.subscribeResource({ uri });
+  await other.subscribeResource({ uri });
+  await other.unsubscribeResource({ uri });
+  await callOnce();
+  await until('the client hears of it', () => heard.includes('one'));
+  expect(heard).not.toContain('other');
 });
 
 async function hearsOfMore(client: SecondClient, mode: 'legacy' | 'auto', callOnce: () => Promise<void>) {

@@ -38,7 +38,7 @@ const MOST_BYTES = 20_000;
 /** A client of a store. Each answer that it gets is held to its size. */
 export async function askStore(db: string, fence: Partial<FenceOptions> = {}): Promise<Agent> {
   const reader = createReader(db, { ...NO_FENCE, ...fence });
-  const server = createServer(reader, { add() {}, remove() {} });
+  const server = createServer(reader, { add: () => Promise.resolve(), remove() {} });
   const [ours, theirs] = InMemoryTransport.createLinkedPair();
   await server.connect(theirs);
   const client = new Client({ name: 'agent', version: '1.0.0' });
