@@ -55,6 +55,7 @@ const ENGINE = ['test/engine/*.test.ts'];
 /** What other programs make of tapedeck, and recordings that are large. */
 const FULL_ONLY = [
   'test/engine/tls.test.ts',
+  'test/fault/clients.test.ts',
   'test/http/inspector.test.ts',
   'test/kit/examples.test.ts',
   'test/replay/long-recording.test.ts',

@@ -106,7 +106,7 @@ test('over stdio, the client gets what each rule says, and the record has what t
   const put = casesOf('stdio').length - 1;
   expect(calls).toMatchObject({
     target: 'echo',
-    ok: 2,
+    ok: 3,
     errors: 0,
     toolErrors: 0,
     unanswered: 0,

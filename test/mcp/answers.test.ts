@@ -177,3 +177,24 @@ inFull('a question about a store that is not there yet is answered: there is not
   expect((await agent.recorded('list_sessions'))['sessions']).toEqual([]);
   expect((await agent.call('get_session')).isError).toBe(true);
 });
+
+test('figures of all sessions with a filter of frames come to all of them, asked as often as it says', async () => {
+  const session = (i: number) => {
+    const call = callOf(1, 'find', { word: i % 3 === 0 ? 'rare' : 'common' });
+    return stdioSession([says(1, call), replies(2, resultOf(1))], { name: `s${i}` });
+  };
+  const db = await storeOfTexts(...Array.from({ length: scale(60, 12) }, (_, i) => session(i)));
+  const agent = await askStore(db);
+  let before = 0;
+  for (let isAll = false; !isAll; ) {
+    const { structuredContent } = await agent.call('stats', { all: true, filter: 'text~rare' });
+    const recorded: Json = structuredContent?.recorded ?? {};
+    const leftOut = structuredContent?.leftOut ?? [];
+    const [, counted = 'all'] = /^Only (\d+) of \d+ sessions were counted/.exec(leftOut.join(' ')) ?? [];
+    isAll = counted === 'all';
+    const { count = 0 } = recorded['groups']?.[0] ?? {};
+    expect(count).toBeGreaterThanOrEqual(before);
+    before = count;
+  }
+  expect(before).toBe(scale(60, 12) / 3);
+});

@@ -55,15 +55,20 @@ export function* summedFigures(
   if (summed.size > 0) yield { session: null, sessions: summed.size, figures: sum };
   const rest = sessions.filter(({ id }) => !summed.has(id));
   const added: SessionRow[] = [];
-  for (const one of eachFigures(store, side, rest, version)) {
-    yield one;
-    if (!isOver(one.session)) continue;
-    addSessionFigures(sum, one.figures);
-    added.push(one.session);
+  try {
+    for (const one of eachFigures(store, side, rest, version)) {
+      yield one;
+      if (!isOver(one.session)) continue;
+      addSessionFigures(sum, one.figures);
+      added.push(one.session);
+    }
+  } finally {
+    // Also where somebody has no more time: the next one has less to put together.
+    if (added.length > 0) {
+      const together = [...summed, ...added.map(({ id }) => id)];
+      attempt(() => writeSum(side, sum, new Map(together.map((id) => [id, sources.get(id) ?? '']))));
+    }
   }
-  if (added.length === 0) return;
-  const together = [...summed, ...added.map(({ id }) => id)];
-  attempt(() => writeSum(side, sum, new Map(together.map((id) => [id, sources.get(id) ?? '']))));
 }
 
 /** Of what is kept; counts up whenever that changes. */

@@ -23,7 +23,8 @@ import { readIgnoreRules } from '../../replay/match/ignore.ts';
 import { diffJson, diffSummary } from '../../replay/verify/diff-report.ts';
 import { diffSessions } from '../../replay/verify/sessions.ts';
 import { VERSION } from '../../version.ts';
-import { openAsked, pageOf, restText, sideFor, type ToolAnswer, type ToolQuestion } from './asked.ts';
+import { openAsked, pageOf, restText, type ToolAnswer, type ToolQuestion } from './asked.ts';
+import { type Counted, figuresOfAll } from './count.ts';
 import type { Opened } from './redacted.ts';
 import { prepareAmong, readToolFilter, type SeenScope } from './scope.ts';
 
@@ -36,10 +37,13 @@ export async function countCalls(asked: ToolQuestion): Promise<ToolAnswer> {
   const filter = readToolFilter(args.filter);
   if (args.all === true && args.session !== undefined)
     throw new TapedeckError('usage', 'Expected a session or `all`, got both. Leave one out.');
-  const isOfAll = args.all === true;
-  const { figures, rest: uncounted } = isOfAll
-    ? await figuresOfAll(asked, filter)
-    : { figures: await figuresOfOne(asked, filter), rest: 0 };
+  const {
+    figures,
+    rest: uncounted,
+    of,
+  } = args.all === true
+    ? await figuresOfAll(asked, frameFilter(scope, filter))
+    : { figures: await figuresOfOne(asked, filter), rest: 0, of: 1 };
   const together = putTogether(figures, by);
   const groups = together.groups.map((group) => {
     const { histogram: _, ...figures } = { histogram: [], ...groupJson(group) };
@@ -54,13 +58,13 @@ export async function countCalls(asked: ToolQuestion): Promise<ToolAnswer> {
     ...(next === undefined ? {} : { cursor: next }),
     leftOut: [
       ...(next === undefined ? [] : [restText(rest, 'groups')]),
-      ...(uncounted === 0 ? [] : [uncountedText(uncounted)]),
+      ...(uncounted === 0 ? [] : [uncountedText({ rest: uncounted, of })]),
     ],
   };
 }
 
-function uncountedText(count: number): string {
-  return `The ${count} oldest sessions, for want of time. What was counted is kept: ask again for more of them, or less with a filter such as since=7d.`;
+function uncountedText({ rest, of }: Pick<Counted, 'rest' | 'of'>): string {
+  return `Only ${of - rest} of ${of} sessions were counted, for want of time. What was counted is kept: ask the same again, and more of them are, or ask for less with a filter such as since=7d.`;
 }
 
 async function figuresOfOne(asked: ToolQuestion, filter: Filter | undefined): Promise<SomeFigures[]> {
@@ -73,46 +77,6 @@ async function figuresOfOne(asked: ToolQuestion, filter: Filter | undefined): Pr
   } as const;
   return [...chosenFigures(store, () => null, choice)];
 }
-
-/** So long sessions are counted, in milliseconds: the newest first. */
-const COUNT_MS = 700;
-
-/** What is kept beside the store is of whole sessions, and of those alone. `rest`: so many sessions are not counted. */
-async function figuresOfAll(
-  asked: ToolQuestion,
-  filter: Filter | undefined,
-): Promise<{ figures: SomeFigures[]; rest: number }> {
-  const { store, scope, args, keepsIndex } = asked;
-  const { by = 'tool' } = args;
-  const until = performance.now() + COUNT_MS;
-  const within = frameFilter(scope, filter);
-  const sessions = scope.sessions();
-  const figures: SomeFigures[] = [];
-  let looked = 0;
-  if (within === undefined || isAboutSessions(within)) {
-    const seen = new Set(sessions.map(({ id }) => id));
-    const choice = { only: null, filter: within ?? ANY_SESSION, by, version: VERSION };
-    for (const one of chosenFigures(store, () => sideFor(store, keepsIndex), choice)) {
-      if (one.session === null || !seen.has(one.session.id)) continue;
-      figures.push(one);
-      if (performance.now() < until) continue;
-      looked = sessions.findIndex(({ id }) => id === one.session?.id) + 1;
-      return { figures, rest: sessions.length - looked };
-    }
-    return { figures, rest: 0 };
-  }
-  for (const session of sessions) {
-    if (performance.now() > until) break;
-    const opened = await scope.open(session);
-    const choice = { only: opened.session, filter: within, by, version: VERSION };
-    figures.push(...chosenFigures(opened.store, () => null, choice));
-    looked += 1;
-  }
-  return { figures, rest: sessions.length - looked };
-}
-
-/** With a filter, however little it asks, figures come session by session. */
-const ANY_SESSION: Filter = { type: 'and', parts: [] };
 
 /** A session that is found is inside of the fence: what the fence says of sessions need not be asked again. */
 function frameFilter(scope: SeenScope, filter: Filter | undefined): Filter | undefined {
