@@ -64,19 +64,22 @@ export function connectThrough(
   socket.write([`CONNECT ${target} HTTP/1.1`, `Host: ${target}`, ...lines, '', ''].join('\r\n'), 'latin1');
   return new Promise((resolve, reject) => {
     let head = '';
-    socket.once('error', reject);
-    socket.once('close', () => reject(new Error(`closed after: ${head}`)));
-    socket.on('data', function onData(bytes: Buffer) {
-      head += bytes.toString('latin1');
-      const end = head.indexOf('\r\n\r\n');
-      if (end < 0) return;
-      socket.removeAllListeners();
-      socket.on('error', () => {});
-      socket.pause();
-      const rest = Buffer.from(head.slice(end + 4), 'latin1');
-      if (rest.length > 0) socket.unshift(rest);
-      resolve({ status: Number(head.split(' ')[1]), head, socket });
-    });
+    const onClose = () => reject(new Error(`closed after: ${head}`));
+    // As Node's documentation reads a head off a stream: what is behind it stays whole for whoever reads on.
+    const onReadable = () => {
+      for (let bytes = socket.read(); bytes !== null; bytes = socket.read()) {
+        head += (bytes as Buffer).toString('latin1');
+        const end = head.indexOf('\r\n\r\n');
+        if (end < 0) continue;
+        socket.off('error', reject).off('close', onClose).off('readable', onReadable);
+        socket.on('error', () => {});
+        const rest = Buffer.from(head.slice(end + 4), 'latin1');
+        if (rest.length > 0) socket.unshift(rest);
+        resolve({ status: Number(head.split(' ')[1]), head, socket });
+        return;
+      }
+    };
+    socket.once('error', reject).once('close', onClose).on('readable', onReadable);
   });
 }
 
