@@ -13,24 +13,29 @@ import { TapedeckError } from '../errors.ts';
 import { homeFolder, isEngineUrl } from '../store/file/path.ts';
 import { engineError } from './trouble.ts';
 
-/** What a setting is called in a URL and in a service file, and in the environment. */
-const SETTINGS = {
-  host: 'PGHOST',
-  port: 'PGPORT',
-  user: 'PGUSER',
-  dbname: 'PGDATABASE',
-  password: 'PGPASSWORD',
-  passfile: 'PGPASSFILE',
-  service: 'PGSERVICE',
-  sslmode: 'PGSSLMODE',
-  sslrootcert: 'PGSSLROOTCERT',
-  sslcert: 'PGSSLCERT',
-  sslkey: 'PGSSLKEY',
-  options: 'PGOPTIONS',
-  connect_timeout: 'PGCONNECT_TIMEOUT',
-} as const;
+/** Settings, as a URL and a service file call them. */
+const SETTINGS = [
+  'host',
+  'port',
+  'user',
+  'dbname',
+  'password',
+  'passfile',
+  'service',
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'options',
+  'connect_timeout',
+] as const;
 
-type Settings = { [name in keyof typeof SETTINGS]?: string };
+/** As the environment calls one, for every client of PostgreSQL. */
+const variableOf = (name: string) => (name === 'dbname' ? 'PGDATABASE' : `PG${name.toUpperCase()}`);
+
+const isSetting = (name: string) => (SETTINGS as readonly string[]).includes(name);
+
+type Settings = { [name in (typeof SETTINGS)[number]]?: string };
 
 export type EngineAddress = {
   /** For people: without the password. */
@@ -56,7 +61,7 @@ export function readAddress(
   { isInsecure = false }: AddressOptions = {},
 ): EngineAddress {
   const inUrl = settingsOf(url);
-  const service = inUrl.service ?? env[SETTINGS.service];
+  const service = inUrl.service ?? env['PGSERVICE'];
   const settings: Settings = {
     ...fromEnvironment(env),
     ...(service ? serviceSettings(service, env) : {}),
@@ -122,10 +127,10 @@ function settingsOf(url: string): Settings {
   const { hostname, port, username, password, pathname, searchParams } = read;
   const settings: Record<string, string> = {};
   for (const [name, value] of searchParams) {
-    if (!Object.hasOwn(SETTINGS, name))
+    if (!isSetting(name))
       throw new TapedeckError(
         'usage',
-        `Unknown parameter \`${name}\` in the URL of the engine. Known are: ${Object.keys(SETTINGS).join(', ')}.`,
+        `Unknown parameter \`${name}\` in the URL of the engine. Known are: ${SETTINGS.join(', ')}.`,
       );
     settings[name] = value;
   }
@@ -159,7 +164,7 @@ function decoded(text: string): string {
 }
 
 function fromEnvironment(env: NodeJS.ProcessEnv): Settings {
-  const pairs = Object.entries(SETTINGS).map(([name, variable]) => [name, env[variable]] as const);
+  const pairs = SETTINGS.map((name) => [name, env[variableOf(name)]] as const);
   return Object.fromEntries(pairs.filter(([, value]) => value));
 }
 
@@ -179,7 +184,7 @@ function serviceSettings(service: string, env: NodeJS.ProcessEnv): Settings {
       line.slice(0, line.indexOf('=')).trim(),
       line.slice(line.indexOf('=') + 1).trim(),
     ]);
-    return Object.fromEntries(settings.filter(([name = '']) => Object.hasOwn(SETTINGS, name)));
+    return Object.fromEntries(settings.filter(([name = '']) => isSetting(name)));
   }
   throw new TapedeckError('not-found', `There is no service \`${service}\` in ${files.join(' or ')}.`);
 }

@@ -329,7 +329,7 @@ function createOtherRelays({ isInsecure, onNotice }: ForwardOptions, reach: Reac
 }
 
 const NO_PASSWORD =
-  'expected the password of this proxy, in the URL of the proxy settings: http://tapedeck:PASSWORD@host:port';
+  'expected the password of this proxy, in the URL of the proxy settings, as user `tapedeck`';
 
 /** The scheme is Basic, whose user name does not matter here. */
 function createPasswordCheck(password: string | null): (request: IncomingMessage) => boolean {

@@ -266,10 +266,10 @@ function assignments(environment: Readonly<Record<string, string>>): string {
 
 /** Not an option: other users of the machine see command lines. Throws `TapedeckError` `usage`. */
 function passwordFor({ env }: Io, { host }: Listen): string | null {
-  const password = env[PASSWORD_VARIABLE] ?? '';
-  if (password === '' && isLoopback(host)) return null;
-  if (/^[\w.~-]{16,}$/.test(password)) return password;
-  const got = password === '' ? 'none' : 'another one';
+  const { [PASSWORD_VARIABLE]: given = '' } = env;
+  if (given === '' && isLoopback(host)) return null;
+  if (/^[\w.~-]{16,}$/.test(given)) return given;
+  const got = given === '' ? 'none' : 'another one';
   throw new TapedeckError(
     'usage',
     `Expected a password in ${PASSWORD_VARIABLE}, of 16 or more letters, digits, and characters of \`-._~\`, got ${got}: whoever reaches ${host} could go anywhere through this proxy.`,

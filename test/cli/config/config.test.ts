@@ -280,11 +280,11 @@ test('a file above the repository does not count, nor do options of the server',
 
 test('every key is an option of its commands', async () => {
   const helps = new Map<string, string>();
-  for (const [name, { option, commands }] of Object.entries(KEYS)) {
+  for (const [name, { option, optionOf, commands }] of Object.entries(KEYS)) {
     for (const command of commands ?? ['list', 'export', 'prune']) {
       const help = helps.get(command) ?? (await tapedeckInProcess([command, '--help'])).stdout.toString();
       helps.set(command, help);
-      expect(help, `${name} in ${command}`).toContain(`--${option} `);
+      expect(help, `${name} in ${command}`).toContain(`--${optionOf?.[command] ?? option} `);
     }
   }
 });

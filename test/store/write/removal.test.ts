@@ -38,6 +38,7 @@ test('a removed session has no row left in any table, and the others have all of
       `INSERT INTO shipped (target, session, key, revision, seq, frames, bytes, indexed, digest, state, at)
          VALUES ('engine', ${session}, 'key', 0, 1, 1, 1, 0, x'', 'open', 0)`,
     );
+    store.exec(`INSERT INTO packing (session, seq) VALUES (${session}, 1)`);
     store.exec(`INSERT INTO trace (session, seq, trace_id, parent_id) VALUES (${session}, 1, 'a', 'b')`);
   }
   const { removal: _, ...planted } = rowsOf(store, first);
