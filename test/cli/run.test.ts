@@ -23,7 +23,7 @@ async function startTls() {
   return { url: `https://localhost:${await listenOn(server)}/mcp`, file: certificate.file };
 }
 
-/** Its own data folder, and no proxy of the machine. */
+/** Its own data folder, where Node keeps nothing of its own, and no proxy of the machine. */
 function environmentOf(folder: string, more: Record<string, string> = {}): Record<string, string> {
   return {
     HOME: folder,
@@ -31,6 +31,7 @@ function environmentOf(folder: string, more: Record<string, string> = {}): Recor
     TMPDIR: folder,
     HTTPS_PROXY: '',
     https_proxy: '',
+    NODE_DISABLE_COMPILE_CACHE: '1',
     ...more,
   };
 }
