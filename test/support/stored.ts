@@ -5,7 +5,8 @@ import type { Store } from '../../src/store/file/open.ts';
 import { beginImport } from '../../src/store/write/import.ts';
 import { reindexSession } from '../../src/store/write/index.ts';
 
-const START: SessionStart = {
+/** A session as it begins; nothing of it matters. */
+export const START: SessionStart = {
   ...{
     name: null,
     labels: [],

@@ -33,7 +33,7 @@ export const shipCommand: Command<Options> = {
   builder: (args: Argv) =>
     args
       .usage(
-        '$0 ship --to <url>\n$0 ship status\n$0 ship verify [session…] --to <url>\n$0 ship retry <session…>\n$0 ship forget\n\nBrings every frame of the store into a PostgreSQL that `tapedeck engine init` has set up, exactly once,\nand goes on with what is recorded, until it is stopped. Whatever is in the way is waited for.\n\nstatus: what is not there yet, what is in the way, what was refused or lost.\nverify: whether the engine has the same frames; exit code 1 where it has others.\nretry: ships sessions anew, as refused ones.\nforget: the store is not shipped any more; what the engine has stays there.',
+        '$0 ship --to <url>\n$0 ship status\n$0 ship verify [session…] --to <url>\n$0 ship retry <session…>\n$0 ship forget\n\nBrings every frame of the store into a PostgreSQL that `tapedeck engine init` has set up, exactly once, and goes on with what is recorded, until it is stopped. Whatever is in the way is waited for.\n\nstatus: what is not there yet, what is in the way, what was refused or lost.\nverify: whether the engine has the same frames; exit code 1 where it has others.\nretry: ships sessions anew, as refused ones.\nforget: the store is not shipped any more; what the engine has stays there.',
       )
       .positional('action', { choices: Object.keys(ACTIONS), describe: 'Nothing: to ship' })
       .positional('sessions', {

@@ -23,7 +23,7 @@ export const caCommand: Command<Options> = {
   builder: (args) =>
     args
       .usage(
-        '$0 ca [--print | --forget]\n\nEach vouches for the hosts that were named and for nothing else, for 30 days. It is in no trust\nstore: clients are told of it by their environment. `run` makes one for itself, and keeps none.',
+        '$0 ca [--print | --forget]\n\nEach vouches for the hosts that were named and for nothing else, for 30 days. It is in no trust store: clients are told of it by their environment. `run` makes one for itself, and keeps none.',
       )
       .options({
         print: { type: 'boolean', default: false, describe: 'Print the certificates, as PEM' },

@@ -48,7 +48,7 @@ export const runClientCommand: Command<Options> = {
   builder: (args: Argv) =>
     args
       .usage(
-        '$0 run [options] -- <client> [args…]\n\nStarts the client with the environment by which Node, Python, curl and Go go through a proxy,\nfor this process alone. What it says to the servers of --forward is recorded; all else passes\nunread. Without --forward: the servers in the client’s own config, if tapedeck knows it.\nMore: $0 help forward',
+        '$0 run [options] -- <client> [args…]\n\nStarts the client with the environment by which Node, Python, curl and Go go through a proxy, for this process alone. What it says to the servers of --forward is recorded; all else passes unread. Without --forward: the servers in the client’s own config, if tapedeck knows it.\nMore: $0 help forward',
       )
       .options(yargsOptions({ ...withoutFaults(), ...FORWARD_OPTIONS, insecure: HTTP_OPTIONS.insecure }))
       .example('$0 run -- claude', 'The servers of its config, with their own URLs, tokens and logins')

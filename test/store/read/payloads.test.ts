@@ -1,27 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { SessionStart } from '../../../src/store/file/columns.ts';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { preparePayloads } from '../../../src/store/read/frames.ts';
 import { beginImport } from '../../../src/store/write/import.ts';
+import { START } from '../../support/stored.ts';
 import { tempStore } from '../../support/tapedeck.ts';
-
-const START: SessionStart = {
-  name: null,
-  labels: [],
-  basis: 'stdio-process',
-  transport: 'stdio',
-  target: 'server',
-  command: ['server'],
-  cwd: '/',
-  at: 1,
-  host: 'host',
-  pid: 1,
-  processStarted: null,
-  clientPid: null,
-  clientProgram: null,
-  tapedeck: '0',
-};
 
 function storedSession(store: Store, payloads: readonly Buffer[]): number {
   const session = beginImport(store, START, { frames: 0, bytes: 0 }, null);
