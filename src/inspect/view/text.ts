@@ -6,6 +6,8 @@ import pc from 'picocolors';
 /** Text in which a character is a column, with our own ellipsis and arrows: by far the most, and quick to measure. */
 const PLAIN = /^[\x20-\x7e…→←]*$/;
 
+const PLAIN_START = /^[\x20-\x7e…→←]*/;
+
 /** Columns that escaped text takes on a terminal. */
 export function widthOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
@@ -41,7 +43,7 @@ export function clipStart(text: string, width: number): string {
   let columns = 1;
   let start = end.length;
   for (const { segment } of [...graphemesOf(end)].reverse()) {
-    columns += widthOf(segment);
+    columns += graphemeWidth(segment);
     if (columns > width) break;
     start -= segment.length;
   }
@@ -112,13 +114,34 @@ function graphemesOf(text: string): Intl.Segments {
   return segmenter.segment(text);
 }
 
+/** Widths of characters that were measured: to measure one takes a hundred times as long as to look it up. */
+const widths = new Map<string, number>();
+
+/** Texts have few different characters; hostile ones have as many as they like. */
+const MOST_WIDTHS = 4096;
+
+/** With more marks than this, a character is not kept. */
+const LONGEST_KEPT = 16;
+
+function graphemeWidth(segment: string): number {
+  if (PLAIN.test(segment)) return segment.length;
+  const known = widths.get(segment);
+  if (known !== undefined) return known;
+  const width = widthOf(segment);
+  if (widths.size >= MOST_WIDTHS) widths.clear();
+  if (segment.length <= LONGEST_KEPT) widths.set(segment, width);
+  return width;
+}
+
 /** The longest beginning of at most `width` columns. */
 function takeColumns(text: string, width: number): string {
-  if (PLAIN.test(text)) return text.slice(0, Math.max(0, width));
+  const plain = PLAIN_START.exec(text)?.[0].length ?? 0;
+  // What stands behind the last of them may belong to it.
+  if (plain > width || plain === text.length) return text.slice(0, Math.max(0, width));
   let columns = 0;
   let end = 0;
   for (const { segment } of graphemesOf(text)) {
-    columns += widthOf(segment);
+    columns += graphemeWidth(segment);
     if (columns > width) break;
     end += segment.length;
   }

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import {
   clip,
   clipApart,
@@ -85,4 +85,31 @@ test('folded text is all there, in lines no wider than asked', () => {
 test('wide characters are padded by their width', () => {
   expect(pad('日本', 6)).toBe('日本  ');
   expect(pad('too long', 3)).toBe('too long');
+});
+
+/** How often texts are taken apart into characters, which is what takes long of measuring and folding. */
+function countSegmenting(work: () => void): number {
+  const segment = vi.spyOn(Intl.Segmenter.prototype, 'segment');
+  onTestFinished(() => segment.mockRestore());
+  work();
+  const { length } = segment.mock.calls;
+  segment.mockRestore();
+  return length;
+}
+
+test.each([
+  ['ASCII', 'abcdefgh'],
+  ['an accent now and then', `${'a'.repeat(1000)}é`],
+  ['wide characters', '日本語テスト'],
+  ['joined emoji', '👩‍👩‍👧'],
+  ['combining marks', 'e\u0301x\u0300'],
+])('folding a long line of %s measures each different character once, and plain ones never', (_, unit) => {
+  const text = unit.repeat(Math.ceil(60_000 / unit.length));
+  let lines = 0;
+  const segmented = countSegmenting(() => {
+    lines = fold(text, 100, Number.POSITIVE_INFINITY).lines.length;
+  });
+  expect(lines).toBeGreaterThan(50);
+  expect(segmented).toBeLessThanOrEqual(lines + new Set(unit).size);
+  if (unit.length > 1000) expect(segmented).toBeLessThan(lines / 3);
 });
