@@ -21,6 +21,8 @@ export type Entry = {
   name: string;
   isDisabled: boolean;
   server: StdioServer | UrlServer | NoServer;
+  /** So many settings it has. */
+  members: number;
 };
 
 export type StdioServer = {
@@ -78,7 +80,8 @@ function* eachEntry(node: Node, section: readonly string[], path: readonly strin
 function toEntry(section: MapNode, { key, value }: Member, path: readonly string[]): Entry {
   const isTwice = section.members.filter((member) => member.key === key).length > 1;
   const server = isTwice ? none('it is there twice') : serverOf(value);
-  return { path, name: key, isDisabled: isDisabled(value), server };
+  const members = value.kind === 'map' ? value.members.length : 0;
+  return { path, name: key, isDisabled: isDisabled(value), server, members };
 }
 
 function serverOf(node: Node): Entry['server'] {

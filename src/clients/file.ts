@@ -32,6 +32,11 @@ export function readClientConfig(name: string): ClientConfigFile {
   return { name, path, bytes, text: hasMark ? whole.slice(1) : whole, hasMark };
 }
 
+/** The file as it would be with another text. */
+export function changedTo(file: ClientConfigFile, text: string): ClientConfigFile {
+  return { ...file, text, bytes: encode(text, file.hasMark) };
+}
+
 export function encode(text: string, hasMark: boolean): Buffer {
   return Buffer.from(hasMark ? MARK + text : text);
 }

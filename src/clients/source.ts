@@ -145,6 +145,16 @@ function read(text: string): (AST.TOMLKeyValue | AST.TOMLTable)[] {
   }
 }
 
+/** The tables at this path and below, each to the end of its last line. */
+export function tomlTables(text: string, path: readonly string[]): { start: number; end: number }[] {
+  return read(text).flatMap((part) => {
+    if (part.type !== 'TOMLTable' || !path.every((key, i) => part.resolvedKey[i] === key)) return [];
+    const [start, end] = part.range;
+    const rest = /^[^\r\n]*\r?\n?/.exec(text.slice(end))?.[0].length ?? 0;
+    return [{ start, end: end + rest }];
+  });
+}
+
 function addKeyValue(text: string, map: TomlMap, { key, value }: AST.TOMLKeyValue, isInline = false): void {
   const names = key.keys.map((part) => (part.type === 'TOMLBare' ? part.name : part.value));
   const last = key.keys.at(-1) ?? key;

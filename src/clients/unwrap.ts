@@ -1,6 +1,7 @@
 /** Takes tapedeck out of a config again. */
 
 import type { Entry } from './config.ts';
+import type { ClientConfigFile } from './file.ts';
 import { type Keeper, sha256 } from './keeper.ts';
 import { countOwnWords } from './launcher.ts';
 import type { Target } from './targets.ts';
@@ -26,13 +27,14 @@ type UnwrapOptions = {
   isDryRun: boolean;
 };
 
-/** Throws `TapedeckError` with the reason where the file is refused; then nothing was written. */
+/** `read`: as `file` of `openConfig`. Throws `TapedeckError` with the reason where it is refused; then nothing was written. */
 export function unwrapConfig(
   target: Target,
   { names, isDryRun }: UnwrapOptions,
   keeper: Keeper,
+  read?: ClientConfigFile,
 ): ConfigChange {
-  const open = openConfig(target, keeper);
+  const open = openConfig(target, keeper, read);
   const { config, file } = open;
   const entries = config.entries.filter(({ name }) => names.length === 0 || names.includes(name));
   const rows = entries.map((entry) => rowOf(entry, open, names.includes(entry.name)));

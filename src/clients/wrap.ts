@@ -2,6 +2,7 @@
 
 import type { Entry, StdioServer, UrlServer } from './config.ts';
 import { literal, relaunchEdits, type TextEdit, urlEdit, wrapEdits } from './edits.ts';
+import type { ClientConfigFile } from './file.ts';
 import { type Keeper, sha256, type WrappedUrl, type WrapRecord } from './keeper.ts';
 import { goneFile, recordIndex, wrappedWords } from './launcher.ts';
 import { isOwnServer } from './own-entry.ts';
@@ -33,13 +34,14 @@ type WrapOptions = {
 
 type EntryWrap = { row: Row; edits: TextEdit[]; expected: ExpectedServer; url?: WrappedUrl };
 
-/** Throws `TapedeckError` with the reason where the file is refused; then nothing was written. */
+/** `file`: as for `openConfig`. Throws `TapedeckError` with the reason where it is refused; then nothing was written. */
 export async function wrapConfig(
   target: Target,
   options: WrapOptions,
   keeper: Keeper,
+  file?: ClientConfigFile,
 ): Promise<ConfigChange> {
-  const open = openConfig(target, keeper);
+  const open = openConfig(target, keeper, file);
   const ports = new Set(open.urls.map(({ port }) => port));
   const rows: Row[] = [];
   const done: EntryWrap[] = [];
@@ -58,8 +60,8 @@ export async function wrapConfig(
     done.flatMap(({ edits }) => edits),
     done.map(({ expected }) => expected),
   );
-  const { file } = open;
-  const change = { target, rows, before: file.bytes, after, copyFolder: keeper.folderOf(file.path) };
+  const { bytes: before, path } = open.file;
+  const change = { target, rows, before, after, copyFolder: keeper.folderOf(path) };
   // Of what somebody has wrapped by hand a copy is kept too: nothing else tells it from what `wrap` did.
   const isNews = done.length > 0 || (open.kept === null && rows.some(({ entry }) => isByHand(entry, open)));
   if (isNews && !options.isDryRun) save(open, change, done, keeper);

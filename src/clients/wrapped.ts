@@ -25,9 +25,12 @@ export type OpenConfig = {
   isUntouched: boolean;
 };
 
-/** Throws `TapedeckError` with the reason, where the file cannot be read or understood. */
-export function openConfig(target: Target, keeper: Keeper): OpenConfig {
-  const file = readClientConfig(target.file);
+/** `file`: as it was read, or would be. Throws `TapedeckError` with the reason, where the file cannot be read or understood. */
+export function openConfig(
+  target: Target,
+  keeper: Keeper,
+  file: ClientConfigFile = readClientConfig(target.file),
+): OpenConfig {
   const config = readConfig(file.text, target.format, target.sections);
   const kept = keeper.of(file.path);
   const original = kept === null ? null : readOriginal(target, keeper, file.path);

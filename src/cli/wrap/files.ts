@@ -2,18 +2,18 @@
 
 import { structuredPatch } from 'diff';
 import type { Entry } from '../../clients/config.ts';
-import { readClientConfig } from '../../clients/file.ts';
+import { type ClientConfigFile, changedTo, readClientConfig } from '../../clients/file.ts';
 import type { Keeper } from '../../clients/keeper.ts';
 import { launcherFor } from '../../clients/launcher.ts';
 import { listConfig } from '../../clients/list.ts';
-import { OWN_ENTRY, putIn, takeOut } from '../../clients/own-entry.ts';
+import { OWN_ENTRY, type OwnEntry, putIn, takeOut, withOwn, withoutOwn } from '../../clients/own-entry.ts';
 import { ALL_TARGETS, findTargets, type Target } from '../../clients/targets.ts';
 import { unwrapConfig } from '../../clients/unwrap.ts';
 import { wrapConfig } from '../../clients/wrap.ts';
 import type { ConfigChange, EntryOutcome, Row } from '../../clients/wrapped.ts';
 import { TapedeckError } from '../../errors.ts';
 import { pad, widthOf } from '../../inspect/view/text.ts';
-import { escapeText } from '../../protocol/text.ts';
+import { escapeText, withoutByteOrderMark } from '../../protocol/text.ts';
 import { withLock } from '../../store/file/lock.ts';
 import { BIN, VERSION } from '../../version.ts';
 import { asTyped, type Io, say } from '../io.ts';
@@ -34,11 +34,15 @@ export async function wrapFiles(
   const launcher = launcherFor({ platform, node, bin: BIN, version: VERSION });
   await changeFiles(io, word, [], names, isDryRun, {
     change: (target, keeper) => {
-      const wrap = () => wrapConfig(target, { names, launcher, db, isDryRun }, keeper);
-      if (isDryRun) return wrap();
+      const wrap = (file: ClientConfigFile) =>
+        wrapConfig(target, { names, launcher, db, isDryRun }, keeper, file);
       // One entry a client is enough: in the user's own config, or in the file that was named.
       const own = withMcp && target.scope !== 'project' ? ownWords(launcher, db) : null;
-      return besideOwnEntry(target, keeper, wrap, (before) => own ?? before);
+      return besideOwnEntry(target, keeper, isDryRun, wrap, (before) => {
+        // What somebody has edited stays as they want it.
+        if (own === null || typeof before?.edited === 'string') return before;
+        return { words: own, edited: null };
+      });
     },
     advice: (changes) => wrapAdvice(word, changes, launcher),
   });
@@ -55,10 +59,10 @@ export async function unwrapFiles(
     .map(({ file }) => file);
   await changeFiles(io, word, known, names, isDryRun, {
     change: async (target, keeper) => {
-      const unwrap = async () => unwrapConfig(target, { names, isDryRun }, keeper);
-      if (isDryRun) return unwrap();
+      const unwrap = async (file: ClientConfigFile) =>
+        unwrapConfig(target, { names, isDryRun }, keeper, file);
       const isMeant = names.length === 0 || names.includes(OWN_ENTRY);
-      return besideOwnEntry(target, keeper, unwrap, (before) => (isMeant ? null : before));
+      return besideOwnEntry(target, keeper, isDryRun, unwrap, (before) => (isMeant ? null : before));
     },
     advice: unwrapAdvice,
   });
@@ -68,38 +72,48 @@ function ownWords(launcher: readonly string[], db: string | null): string[] {
   return [...launcher, 'mcp', ...(db === null ? [] : ['--db', db])];
 }
 
-/** Changes a file without the entry of `tapedeck mcp`, which is put back, or in, or stays out. `wanted`: its words; null: none. */
+/** Changes a file without the entry of `tapedeck mcp`, which is put back, or in, or stays out. `wanted`: the entry; null: none. */
 async function besideOwnEntry(
   target: Target,
   keeper: Keeper,
-  work: () => Promise<ConfigChange>,
-  wanted: (before: readonly string[] | null) => readonly string[] | null,
+  isDryRun: boolean,
+  work: (file: ClientConfigFile) => Promise<ConfigChange>,
+  wanted: (before: OwnEntry | null) => OwnEntry | null,
 ): Promise<ConfigChange> {
-  const { bytes: before } = readClientConfig(target.file);
-  const had = takeOut(target, keeper);
-  const change = await work().catch((error) => {
-    if (had !== null) putIn(target, had, keeper);
+  const before = readClientConfig(target.file);
+  const { file, own: had } = withoutOwn(before, target, keeper);
+  if (!isDryRun) takeOut(before, file, keeper);
+  const add = (to: ClientConfigFile, own: OwnEntry): ClientConfigFile | null => {
+    const added = withOwn(to, target, own);
+    if (added !== null && !isDryRun) putIn(to, added, keeper);
+    return added?.file ?? null;
+  };
+  const change = await work(file).catch((error) => {
+    if (had !== null) add(file, had);
     throw error;
   });
-  const words = wanted(had);
   const rows = [...change.rows];
+  const wrapped = changedTo(file, withoutByteOrderMark(change.after.toString()));
+  let after = wrapped;
+  const own = wanted(had);
   try {
-    const isIn = words !== null && putIn(target, words, keeper);
-    if (words !== null && !isIn) rows.push(ownRow('there is such a server already'));
-    else if (isIn !== (had !== null))
-      rows.push(ownRow(isIn ? 'added, so that the client sees the recordings' : 'taken out'));
+    const added = own && add(wrapped, own);
+    after = added ?? wrapped;
+    if (own !== null && added === null) rows.push(ownRow('there is such a server already'));
+    else if ((own === null) !== (had === null))
+      rows.push(ownRow(own === null ? 'taken out' : 'added, so that the client sees the recordings'));
   } catch (error) {
     // The servers are wrapped all the same.
     if (!(error instanceof TapedeckError)) throw error;
     rows.push(ownRow(`NOT added: ${error.message}`));
   }
-  return { ...change, rows, before, after: readClientConfig(target.file).bytes };
+  return { ...change, rows, before: before.bytes, after: after.bytes };
 }
 
 function ownRow(note: string): Row {
   const server = { kind: 'none', reason: '' } as const;
   return {
-    entry: { path: [OWN_ENTRY], name: OWN_ENTRY, isDisabled: false, server },
+    entry: { path: [OWN_ENTRY], name: OWN_ENTRY, isDisabled: false, server, members: 0 },
     outcome: 'unchanged',
     note,
   };

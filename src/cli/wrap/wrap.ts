@@ -77,8 +77,6 @@ export const wrapCommand: Command<Options> = {
     }
     if (json) throw new TapedeckError('usage', '`--json` goes with `--list`.');
     const file = db === undefined ? undefined : checkedStore(db);
-    if (withMcp && isDryRun)
-      throw new TapedeckError('usage', 'Expected `--with-mcp` or `--dry-run`, got both. Leave one out.');
     await wrapFiles(io, target, servers, {
       isDryRun,
       withMcp,
