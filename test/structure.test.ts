@@ -71,8 +71,7 @@ const MAY_IMPORT: Record<string, string> = {
   'export/foreign': 'PROTOCOL STORE export/text',
   export: 'PROTOCOL STORE export/format.ts export/parts.ts export/text export/otlp',
 
-  'fault/options.ts': '',
-  fault: 'PROTOCOL STORE inspect/filter replay/match replay/recording fault/options.ts',
+  fault: 'PROTOCOL STORE inspect/filter replay/match replay/recording',
 
   clients: 'PROTOCOL STORE version.ts',
   config: 'PROTOCOL STORE INSPECT',

@@ -23,6 +23,7 @@ import { assertAllUsed, assertCalled, assertNoMisses, assertNotCalled, assertOrd
 import { type CallSheet, createCallSheet } from './call-sheet.ts';
 import type { Deck, DeckOptions, FileUrl, RecordedCall } from './deck.ts';
 import { createDoors, type Doors } from './doors.ts';
+import { faultHint, withFaults } from './fault-hint.ts';
 import { createOverrides, deckFunctions, type Overrides } from './functions.ts';
 import { readSettings, type Settings, serverCommand } from './settings.ts';
 import { createTraffic } from './traffic.ts';
@@ -50,7 +51,8 @@ export async function openRecording(recording: string | FileUrl, options: DeckOp
   const playback = await openPlayed(settings, functions.edit);
   if (playback.plan.plays) sayIfOld(settings, playback.recording.session.startedAt);
   try {
-    return createDeck(settings, playback, sheet, log, functions, notices);
+    const hint = faultHint(recording, options);
+    return createDeck(settings, playback, sheet, log, functions, notices, hint);
   } catch (error) {
     playback.close();
     throw error;
@@ -113,6 +115,7 @@ function createDeck(
   log: CallLog,
   functions: MatchFunctions,
   notices: string[],
+  hint: string | null,
 ): Deck {
   const { recording, live, plan } = playback;
   const { mode, speed } = settings;
@@ -163,6 +166,8 @@ function createDeck(
     restore();
   }
 
+  const hinted = (assert: () => void) => withFaults(hint, assert);
+
   return {
     mode,
     transport: doors.transport,
@@ -188,19 +193,29 @@ function createDeck(
       return unused();
     },
     notices,
-    assertCalled: (...[call, params, options]) =>
-      assertCalled(sheet.calls(), [call, params], options?.times ?? null),
-    assertNotCalled: (call, params) => assertNotCalled(sheet.calls(), [call, params]),
-    assertOrder: (calls) => assertOrder(sheet.calls(), calls),
-    assertNoMisses: () => assertNoMisses(sheet.misses(), notices),
+    ...assertionsOf(sheet, notices, hinted),
     assertTraffic(assertions) {
       if (sheet.files() > 0) throw cannotCall('`assertTraffic`', 'keeps its messages to itself');
-      traffic.assert(assertions);
+      hinted(() => traffic.assert(assertions));
     },
-    assertAllUsed: (options) => assertAllUsed(unused(), options?.except ?? []),
+    assertAllUsed: (options) => hinted(() => assertAllUsed(unused(), options?.except ?? [])),
     close,
     discard: () => end(discard),
     [Symbol.asyncDispose]: close,
+  };
+}
+
+function assertionsOf(
+  sheet: CallSheet,
+  notices: readonly string[],
+  hinted: (assert: () => void) => void,
+): Pick<Deck, 'assertCalled' | 'assertNotCalled' | 'assertOrder' | 'assertNoMisses'> {
+  return {
+    assertCalled: (...[call, params, options]) =>
+      hinted(() => assertCalled(sheet.calls(), [call, params], options?.times ?? null)),
+    assertNotCalled: (call, params) => hinted(() => assertNotCalled(sheet.calls(), [call, params])),
+    assertOrder: (calls) => hinted(() => assertOrder(sheet.calls(), calls)),
+    assertNoMisses: () => hinted(() => assertNoMisses(sheet.misses(), notices)),
   };
 }
 

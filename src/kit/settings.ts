@@ -25,6 +25,7 @@ import type {
   UpstreamCommand,
   UpstreamUrl,
 } from './deck.ts';
+import { DEFAULT_SEED } from './fault-hint.ts';
 
 export type Settings = Omit<MatchingOptions, 'matchBy' | 'beforeMatching'> & {
   /** An absolute path, or a session. */
@@ -75,7 +76,7 @@ export function readSettings(given: string | FileUrl, options: DeckOptions): Set
 }
 
 /** Which of them a client of its kind can have, is said when it comes. */
-function faultsOf({ faults = [], seed = 0 }: DeckOptions): RawFaults | null {
+function faultsOf({ faults = [], seed = DEFAULT_SEED }: DeckOptions): RawFaults | null {
   if (faults.length === 0) return null;
   if (!Number.isSafeInteger(seed) || seed < 0) throw wrongOption('seed', 'a whole number from 0 on', seed);
   for (const [i, fault] of faults.entries()) readFaultRule(fault, i + 1);

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { type RunnerTestCase, type RunnerTestSuite, type TestAPI, test as vitestTest } from 'vitest';
 import { TapedeckError } from '../errors.ts';
 import type { Deck, DeckOptions, FileUrl, RecordMode } from './deck.ts';
+import { faultHint } from './fault-hint.ts';
 import { openRecording } from './open-recording.ts';
 import { recordingFolder, recordingName } from './recording-path.ts';
 import { chooseMode } from './settings.ts';
@@ -49,7 +50,7 @@ export const test: TestAPI<DeckFixtures> = vitestTest.extend<DeckFixtures>({
     try {
       await use(deck);
     } finally {
-      if (await endWith(deck, task, failOnMiss)) shared?.stored(deck.mode);
+      if (await endWith(deck, task, failOnMiss, faultHint(recording, options))) shared?.stored(deck.mode);
     }
   },
   async orphans({ task }, use) {
@@ -61,7 +62,7 @@ export const test: TestAPI<DeckFixtures> = vitestTest.extend<DeckFixtures>({
 });
 
 /** Of a test that has failed, or is about to, nothing is stored: a half recording would fail every run after it. */
-async function endWith(deck: Deck, task: Test, failOnMiss: boolean): Promise<boolean> {
+async function endWith(deck: Deck, task: Test, failOnMiss: boolean, hint: string | null): Promise<boolean> {
   const state = task.result?.state;
   const misses = failOnMiss && state !== 'skip' ? deck.misses.length + deck.notices.length : 0;
   const isAsExpected = (state === 'pass') !== (task.fails === true);
@@ -72,6 +73,8 @@ async function endWith(deck: Deck, task: Test, failOnMiss: boolean): Promise<boo
   const isMade =
     deck.mode !== 'none' && deck.calls.some(({ frame, outcome }) => frame === null && outcome !== 'miss');
   await deck.discard();
+  if (hint !== null && !isAsExpected && state !== 'skip')
+    process.stderr.write(`tapedeck: ${quoted(task)} has failed. ${hint}\n`);
   if (isMade)
     process.stderr.write(
       `tapedeck: ${quoted(task)} has failed, so what it recorded was not stored; its recording is as it was before the test.\n`,

@@ -1,16 +1,17 @@
-/** What operating a recorder takes, and what an engine does, is loaded where it is asked for, and nowhere else. */
+/** What operating a recorder takes, what an engine does, and what puts faults in, is loaded where it is asked for, and nowhere else. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { recordUrl } from '../support/http-record.ts';
+import { EVERYTHING_STDIO } from '../support/kit.ts';
 import { startRawClient, startSessionServer } from '../support/operations.ts';
 import { inFull } from '../support/scale.ts';
-import { fixture, record, tapedeck, tempFolder, tempStore } from '../support/tapedeck.ts';
+import { fixture, record, tapedeck, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
-/** Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, of what speaks to an engine, or of the forward proxy. */
+/** Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, of what speaks to an engine, of the forward proxy, or of faults on purpose: a text of each of their parts. */
 const OURS =
-  /frames_recorded_total|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck|a CONNECT has no body/;
+  /frames_recorded_total|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck|a CONNECT has no body|faults are put in on purpose|closed on purpose|by a fault on purpose/;
 
 const LIBRARIES = /[\\/](?:prom-client|pg|pg-[a-z-]+|@peculiar)[\\/]/;
 
@@ -43,6 +44,7 @@ test('a recorder by stdio loads the admin port with its option alone', async () 
   };
   expect(await modulesOf([])).toEqual([]);
   expect((await modulesOf(['--admin', '127.0.0.1:0'])).length).toBeGreaterThan(1);
+  expect((await modulesOf(['--fault', 'drop p=0'])).length).toBeGreaterThan(1);
 });
 
 inFull('so does one by HTTP', async () => {
@@ -64,4 +66,34 @@ test('what speaks to an engine is loaded by a command that does', async () => {
   const modules = await modulesOf('engine', 'init', '--to', 'postgres://127.0.0.1:1/deck');
   expect(modules.filter((file) => /[\\/]pg[\\/]/.test(file))).not.toEqual([]);
   expect(modules.filter((file) => /[\\/]dist[\\/]/.test(file))).not.toEqual([]);
+});
+
+/** What `replay` loads until its client has left, or, with `--listen`, until it is stopped. */
+async function replayed(...options: string[]): Promise<string[]> {
+  const { env, loaded } = telling();
+  const run = tapedeck(['replay', EVERYTHING_STDIO, ...options], { env });
+  if (options.includes('--listen')) {
+    await until('it listens', () => /listening on /.test(run.stderr()));
+    run.child.kill('SIGTERM');
+  }
+  run.child.stdin.end();
+  expect((await run.ended).code).toBe(0);
+  return oursAmong(loaded());
+}
+
+const LISTEN = ['--listen', '127.0.0.1:0'];
+
+test('a mock server loads what puts faults in with its option alone', async () => {
+  expect(await replayed()).toEqual([]);
+  expect((await replayed('--fault', 'drop p=0')).length).toBeGreaterThan(1);
+});
+
+inFull('so does one over HTTP, and a proxy', async () => {
+  expect(await replayed(...LISTEN)).toEqual([]);
+  expect((await replayed(...LISTEN, '--fault', 'drop p=0')).length).toBeGreaterThan(1);
+  const server = await startSessionServer();
+  const { env, loaded } = telling();
+  const recording = await recordUrl(server.url, { env, args: ['--fault', 'drop p=0'] });
+  await recording.stop();
+  expect(oursAmong(loaded()).length).toBeGreaterThan(1);
 });

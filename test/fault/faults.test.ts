@@ -294,4 +294,7 @@ test('faults are refused where nobody could have meant them', async () => {
     /cannot be done here/,
   );
   expect(await refusal('replay', 'x', '--seed', '1')).toMatch(/Expected `--fault` with `--seed`/);
+  expect(await refusal('verify', 'x', ...drop, '--seed', '1', '--', 'y')).toMatch(
+    /`--fault` does not go with `verify`, which compares what the server itself answers/,
+  );
 });

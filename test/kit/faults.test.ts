@@ -77,3 +77,13 @@ test('a rule that cannot be read, or not be done there, is an error at once', as
   expect(() => deck.transport()).toThrow(/exit goes with/);
   await expect(deck.listen()).rejects.toThrow(/exit goes with/);
 });
+
+test('an expectation that does not hold says by which seed the same faults come again', async () => {
+  const rule = 'tool=get-sum text~"it\'s" drop';
+  const deck = await openDeck(EVERYTHING_STDIO, { faults: [rule], seed: 3 });
+  expect(() => deck.assertCalled('tools/call get-sum')).toThrow(
+    `Faults were put in on purpose, seed 3. The deck’s option \`seed: 3\` puts in the same ones again.\nWhich recorded calls get them: npx mcp-tapedeck replay ${EVERYTHING_STDIO} --fault 'tool=get-sum text~"it'\\''s" drop' --seed 3 --fault-plan`,
+  );
+  const plain = await openDeck(EVERYTHING_STDIO);
+  expect(() => plain.assertCalled('tools/call get-sum')).not.toThrow(/on purpose/);
+});

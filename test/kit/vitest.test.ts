@@ -235,3 +235,21 @@ inFull(
     }
   },
 );
+
+inFull('a test that has failed with faults says by which seed they come again', async () => {
+  const source = `
+    test.override({ deckOptions: { faults: ['tool=echo tool-error("no")'] } });
+    test('fails', async ({ deck }) => { expect((await ask(deck)).isError).toBeUndefined(); });
+    test('is skipped', async ({ deck, skip }) => { await ask(deck); skip(); });
+    test('passes', async ({ deck }) => { expect((await ask(deck)).isError).toBe(true); });
+  `;
+  const names = ['fails', 'is skipped', 'passes'];
+  const { results, stderr } = await run(
+    { 'a.test.js': source },
+    names.map((name) => ['a.test.js', name] as const),
+  );
+  expect(results).toMatchObject({ 'is skipped': 'skipped', passes: 'passed' });
+  expect(stderr).toContain('tapedeck: "fails" has failed. Faults were put in on purpose, seed 0.');
+  expect(stderr).toMatch(/fails\.ndjson --fault 'tool=echo tool-error\("no"\)' --seed 0 --fault-plan/);
+  expect(stderr).not.toMatch(/"(?:passes|is skipped)" has failed/);
+});

@@ -1,5 +1,4 @@
 import { TapedeckError } from '../../errors.ts';
-import { FAULT_OPTIONS } from '../../fault/options.ts';
 import { type RedactionProfile, readProfile } from '../../protocol/redact/profile.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/live/recorder.ts';
@@ -14,14 +13,14 @@ import { type Recording, readRecording } from '../../replay/recording/recording.
 import { redactedSkillFiles } from '../../replay/recording/skills.ts';
 import { type LiveTarget, openPlayback, type Playback } from '../../sources/playback.ts';
 import { isTextRecording, type Source } from '../../sources/source.ts';
+import { FAULT_OPTIONS } from '../fault-options.ts';
 import { type Command, type Io, pathOf, say, storeOf } from '../io.ts';
 import { DB_OPTION } from '../options.ts';
 import { isHttpUrl } from '../record/http-options.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
-import { printPlan, readReplayFaults } from './faulty.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
 import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
-import { checkServing, createStop, type ServingOptions, type Stop, serve } from './serving.ts';
+import { checkServing, createStop, loadFaults, type ServingOptions, type Stop, serve } from './serving.ts';
 import { openSource, RECORDING, sayReserialised } from './source.ts';
 import { checkSuggestOptions, SUGGEST_OPTIONS, suggestIgnore } from './suggest.ts';
 
@@ -250,13 +249,13 @@ async function replay(io: Io, argv: Options): Promise<void> {
 
 /** Answers clients until they have left or a signal has come. Sets the exit code. */
 async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Promise<void> {
-  const settings = readReplayFaults(argv);
+  const faults = await loadFaults(argv);
   const playback = await openDeck(io, argv, log);
   const { recording, live, plan, finish } = playback;
   let stop: Stop | undefined;
   let leave: (() => void) | null = null;
   try {
-    if (settings?.showsPlan) return await printPlan(io, recording, settings);
+    if (faults?.settings.showsPlan) return await faults.printPlan(io, recording, faults.settings);
     const matching = createMatching(recording, {
       repeat: argv.repeat,
       ignore: argv.ignore,
@@ -280,7 +279,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
     sayRedactedSkills(io, recording);
     // Until here a signal ends the process at once, however large the recording is.
     stop = createStop(io);
-    leave = await serve(io, recording, mock, argv, stop.asked);
+    leave = await serve(io, recording, mock, argv, faults, stop.asked);
     if (plan.plays) sayUnasked(io, matching);
     if (argv['prune-unused']) pruneUnused(io, playback, matching);
     for (const remark of matching.idlePaths()) say(io, escapeText(remark));

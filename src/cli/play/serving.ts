@@ -5,9 +5,9 @@ import type { FaultSettings, RawFaults } from '../../fault/faults.ts';
 import type { Mock } from '../../replay/mock.ts';
 import type { Recording } from '../../replay/recording/recording.ts';
 import { createStdioMock } from '../../replay/serve/stdio.ts';
+import { asksForFaults } from '../fault-options.ts';
 import { type Io, onStopSignals, say } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
-import { mockFaults, readReplayFaults, serveFaultyStdio } from './faulty.ts';
 
 export type ServingOptions = RawFaults & {
   listen: string | undefined;
@@ -17,11 +17,24 @@ export type ServingOptions = RawFaults & {
 
 /** Throws `TapedeckError` `usage`. */
 export function checkServing(argv: ServingOptions): void {
-  readReplayFaults(argv);
   for (const name of ['allow-host', 'allow-origin'] as const) {
     if (argv.listen === undefined && argv[name].length > 0)
       throw new TapedeckError('usage', `Expected \`--listen\` with \`--${name}\`: stdio has no such thing.`);
   }
+}
+
+/** What puts faults in, and which. */
+export type ServingFaults = Pick<
+  typeof import('./faulty.ts'),
+  'mockFaults' | 'printPlan' | 'serveFaultyStdio'
+> & { settings: FaultSettings };
+
+/** Null where none are asked for: then nothing of them is loaded. Throws `TapedeckError` `usage`. */
+export async function loadFaults(argv: ServingOptions): Promise<ServingFaults | null> {
+  if (!asksForFaults(argv)) return null;
+  const { mockFaults, printPlan, readReplayFaults, serveFaultyStdio } = await import('./faulty.ts');
+  const settings = readReplayFaults(argv);
+  return settings === null ? null : { mockFaults, printPlan, serveFaultyStdio, settings };
 }
 
 export type Stop = { asked: Promise<void>; ignoreSignals: () => void };
@@ -43,13 +56,13 @@ export async function serve(
   recording: Recording,
   mock: Mock,
   argv: ServingOptions,
+  faults: ServingFaults | null,
   stopped: Promise<void>,
 ): Promise<(() => void) | null> {
-  const settings = readReplayFaults(argv);
   let leave: (() => void) | null = null;
-  if (argv.listen !== undefined) await serveHttp(io, recording, mock, argv, stopped, settings);
-  else if (settings === null) await serveStdio(io, mock, stopped);
-  else ({ leave } = await serveFaultyStdio(io, mock, stopped, settings));
+  if (argv.listen !== undefined) await serveHttp(io, recording, mock, argv, faults, stopped);
+  else if (faults === null) await serveStdio(io, mock, stopped);
+  else ({ leave } = await faults.serveFaultyStdio(io, mock, stopped, faults.settings));
   mock.end();
   return leave;
 }
@@ -80,13 +93,13 @@ async function serveHttp(
   recording: Recording,
   mock: Mock,
   argv: ServingOptions,
+  onPurpose: ServingFaults | null,
   stopped: Promise<void>,
-  settings: FaultSettings | null,
 ): Promise<void> {
   const listen = readListen(argv.listen ?? '');
   const allow = { allowHosts: argv['allow-host'], allowOrigins: argv['allow-origin'] };
   const { createHttpMock } = await import('../../replay/serve/http.ts');
-  const faults = settings === null ? null : mockFaults(io, settings);
+  const faults = onPurpose === null ? null : onPurpose.mockFaults(io, onPurpose.settings);
   const hooks = faults === null ? {} : { onOpen: faults.onOpen };
   const server = await createHttpMock({ recording, mock, listen, ...allow, ...hooks }).catch((error) => {
     throw cannotListen(listen, error);

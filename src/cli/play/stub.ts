@@ -18,7 +18,14 @@ import {
 import { type Io, pathOf, say } from '../io.ts';
 import { commandOf, readLiveServer, readTimeout } from './live-server.ts';
 import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
-import { checkServing, createStop, type ServingOptions, serve } from './serving.ts';
+import {
+  checkServing,
+  createStop,
+  loadFaults,
+  type ServingFaults,
+  type ServingOptions,
+  serve,
+} from './serving.ts';
 
 type StubOptions = ServingOptions & {
   recording: string[];
@@ -46,6 +53,7 @@ const FOUND_SOMETHING = 1;
 export async function replayStub(io: Io, argv: StubOptions, redaction: RedactionProfile): Promise<void> {
   checkOptions(argv);
   checkServing(argv);
+  const faults = await loadFaults(argv);
   const { who, read } = readSource(io, argv);
   if (argv.save !== undefined) {
     const offer = await read();
@@ -60,7 +68,7 @@ export async function replayStub(io: Io, argv: StubOptions, redaction: Redaction
     const stub = openStub(offer);
     try {
       say(io, escapeText(`${offerText(who, offer)}; what answers a call is invented`));
-      await play(io, argv, stub, log, calls);
+      await play(io, argv, stub, faults, log, calls);
     } finally {
       stub.close();
     }
@@ -77,6 +85,7 @@ async function play(
   io: Io,
   argv: StubOptions,
   { recording, answer }: OpenStub,
+  faults: ServingFaults | null,
   log: ReplayLog,
   calls: CallsFile,
 ): Promise<void> {
@@ -93,7 +102,7 @@ async function play(
   const stop = createStop(io);
   let leave: (() => void) | null = null;
   try {
-    leave = await serve(io, recording, mock, argv, stop.asked);
+    leave = await serve(io, recording, mock, argv, faults, stop.asked);
   } finally {
     stop.ignoreSignals();
     leave?.();

@@ -1,4 +1,5 @@
 import { TapedeckError } from '../../errors.ts';
+import type { RawFaults } from '../../fault/faults.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { readResultRules } from '../../replay/match/compare.ts';
 import { readIgnoreRules } from '../../replay/match/ignore.ts';
@@ -6,6 +7,7 @@ import { isReadOnly, type Recording, readRecording } from '../../replay/recordin
 import type { CallTopic } from '../../replay/recording/topics.ts';
 import { SilentServer, type Verification, type VerifyOptions, verify } from '../../replay/verify/run.ts';
 import type { Connect, LiveServer } from '../../talk/server.ts';
+import { asksForFaults, FAULT_OPTIONS } from '../fault-options.ts';
 import { type Command, type Io, ignoreErrors, onStopSignals } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
 import { writeReport } from '../output.ts';
@@ -23,7 +25,7 @@ import {
   summaryOf,
 } from './verify-report.ts';
 
-type Options = {
+type Options = RawFaults & {
   recording: string;
   url: string | undefined;
   db: string | undefined;
@@ -41,6 +43,11 @@ type Options = {
 };
 
 const LIST = { type: 'string', array: true, default: [] as string[] } as const;
+
+/** Hidden, so that whoever tries them is told why not. */
+const REFUSED_OPTIONS = Object.fromEntries(
+  Object.entries(FAULT_OPTIONS).map(([name, { type }]) => [name, { type, hidden: true } as const]),
+);
 
 export const verifyCommand: Command<Options> = {
   command: 'verify <recording> [url]',
@@ -90,6 +97,7 @@ export const verifyCommand: Command<Options> = {
           describe: 'How many seconds to wait for each answer',
           requiresArg: true,
         },
+        ...REFUSED_OPTIONS,
         header: HEADER_OPTION,
         json: JSON_OPTION,
         junit: { type: 'string', describe: 'Write a JUnit report into this file', requiresArg: true },
@@ -103,6 +111,7 @@ export const verifyCommand: Command<Options> = {
       .example('$0 verify demo --ignore-result now:$.content --junit out.xml -- ./server', 'In CI')
       .epilog('Exits with 0 if everything is equal, 1 if not, 2 if it could not run.') as never,
   async run(argv, io) {
+    refuseFaults(argv);
     const target = readLiveServer(io, argv, 'tapedeck verify demo');
     const options = readVerifyOptions(argv, (checked) =>
       printLines(io, argv.json ? [checkedJson(checked)] : checkedLines(checked)),
@@ -223,4 +232,13 @@ function report(
 
 function printLines(io: Io, lines: readonly string[]): void {
   if (lines.length > 0) io.stdout.write(`${lines.join('\n')}\n`);
+}
+
+/** Throws `TapedeckError` `usage`. */
+function refuseFaults(argv: Options): void {
+  if (asksForFaults(argv))
+    throw new TapedeckError(
+      'usage',
+      '`--fault` does not go with `verify`, which compares what the server itself answers: every fault would be a difference. To put faults in, use `record` or `replay`.',
+    );
 }

@@ -8,10 +8,10 @@ import { CONFIG_OPTIONS } from '../../config/location.ts';
 import { checkUpkeep, PACK_OPTION, type RawUpkeep, RETENTION_OPTIONS, readSize } from '../../config/sizes.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { RawFaults } from '../../fault/faults.ts';
-import { FAULT_OPTIONS } from '../../fault/options.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import { isEngineUrl, storePath } from '../../store/file/path.ts';
 import type { UpkeepRules } from '../../store/keep/retention.ts';
+import { asksForFaults, FAULT_OPTIONS } from '../fault-options.ts';
 import { isLogLevel, type LogOptions } from './log.ts';
 
 export const RECORD_OPTIONS = {
@@ -212,14 +212,12 @@ function readLog({ log = 'text', 'log-level': level = 'info' }: RawRecordOptions
 
 /** They are read where they are carried out; whether they may be, is said at once. */
 function readFaultOptions(raw: RawRecordOptions): RawFaults | null {
-  const { fault = [], seed, 'max-faults': most, 'fault-plan': plan } = raw;
-  if (fault.length > 0 && raw.strict)
+  if ((raw.fault ?? []).length > 0 && raw.strict)
     throw new TapedeckError(
       'usage',
       'Expected either `--strict` or `--fault`, got both: nothing that is strict changes traffic on purpose.',
     );
-  const isGiven = fault.length > 0 || seed !== undefined || most !== undefined || plan === true;
-  return isGiven ? raw : null;
+  return asksForFaults(raw) ? raw : null;
 }
 
 function readRedaction(raw: RawRecordOptions): RedactionProfile | null {

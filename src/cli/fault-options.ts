@@ -1,4 +1,7 @@
-/** The options of faults, the same for all commands that have them. Asked before anything is started, so this imports nothing. */
+/** The options of faults, the same for all commands that have them. Asked before anything is started, so this loads nothing. */
+
+import type { RawFaults } from '../fault/faults.ts';
+
 export const FAULT_OPTIONS = {
   fault: {
     type: 'string',
@@ -13,3 +16,10 @@ export const FAULT_OPTIONS = {
   'max-faults': { type: 'string', describe: 'Put in no more faults than so many' },
   'fault-plan': { type: 'boolean', describe: 'Print which calls get which faults' },
 } as const;
+
+/** Whether one of them was given: else nothing of faults is loaded. */
+export function asksForFaults({ fault = [], seed, ...raw }: RawFaults): boolean {
+  return (
+    fault.length > 0 || seed !== undefined || raw['max-faults'] !== undefined || raw['fault-plan'] === true
+  );
+}
