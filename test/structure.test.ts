@@ -30,7 +30,8 @@ const MAY_IMPORT: Record<string, string> = {
   'store/read': 'PROTOCOL store/file',
   'store/write': 'PROTOCOL store/file store/read',
   'store/keep': 'PROTOCOL store/file store/read store/write',
-  'store/record': 'PROTOCOL store/file store/read store/write store/keep',
+  'store/sample': 'store/file store/write',
+  'store/record': 'PROTOCOL store/file store/read store/write store/keep store/sample',
 
   'inspect/filter': 'PROTOCOL STORE',
   'inspect/verdict': 'PROTOCOL STORE',

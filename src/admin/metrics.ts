@@ -85,6 +85,9 @@ function declare(registry: Registry) {
     started: new Counter(
       of('sessions_started_total', 'Sessions that are stored, by what tells them apart', 'basis'),
     ),
+    sampledOut: new Counter(
+      of('sessions_sampled_out_total', 'Sessions that passed and were left out of the sample'),
+    ),
     open: new Gauge(of('sessions_open', 'Sessions that have not ended')),
     queue: new Gauge(of('queue_bytes', 'Bytes that passed and wait to be stored')),
     storeBytes: new Gauge(of('store_bytes', 'What the store and its WAL take on disk')),
@@ -103,9 +106,10 @@ function declare(registry: Registry) {
 
 /** Counters count in the writers: here they are set to what those said, which never falls. */
 function fill(declared: Declared, readings: readonly Reading[]): void {
-  const { frames, bytes, lost, started, open, queue, trouble } = declared;
-  for (const metric of [frames, bytes, lost, started, open, queue, trouble]) metric.reset();
+  const { frames, bytes, lost, started, sampledOut, open, queue, trouble } = declared;
+  for (const metric of [frames, bytes, lost, started, sampledOut, open, queue, trouble]) metric.reset();
   lost.inc(0);
+  sampledOut.inc(0);
   open.set(0);
   queue.set(0);
   trouble.set(0);
@@ -123,6 +127,7 @@ function fill(declared: Declared, readings: readonly Reading[]): void {
     }
     for (const [basis, count] of Object.entries(figures.started)) started.inc({ basis }, count);
     lost.inc(figures.lost.frames);
+    sampledOut.inc(figures.sampledOut);
     open.inc(figures.open);
   }
 }

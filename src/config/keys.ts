@@ -2,7 +2,7 @@
 
 import { dirname, join, resolve } from 'node:path';
 import { TapedeckError } from '../errors.ts';
-import { readAge, readCount, readSize } from './sizes.ts';
+import { readAge, readCount, readRate, readSize } from './sizes.ts';
 
 export type Key = {
   option: string;
@@ -18,7 +18,7 @@ export type Key = {
   inProject: boolean | readonly string[];
 };
 
-type Kind = 'path' | 'text' | 'size' | 'age' | 'count' | 'flag' | 'list';
+type Kind = 'path' | 'text' | 'size' | 'age' | 'count' | 'share' | 'flag' | 'list';
 
 const RECORD = ['record', 'run'];
 
@@ -32,6 +32,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
   durable: { option: 'durable', kind: 'flag', commands: RECORD, inProject: false },
   maxFrame: { option: 'max-frame', kind: 'size', commands: RECORD, inProject: false },
   maxQueue: { option: 'max-queue', kind: 'size', commands: RECORD, inProject: false },
+  'sample.rate': { option: 'sample', kind: 'share', commands: RECORD, inProject: false },
   'retention.olderThan': { option: 'older-than', kind: 'age', commands: RECORD, inProject: false },
   'retention.maxSize': { option: 'max-size', kind: 'size', commands: RECORD, inProject: false },
   'retention.maxSessions': { option: 'max-sessions', kind: 'count', commands: RECORD, inProject: false },
@@ -83,6 +84,7 @@ const EXPECTED: Record<Kind, string> = {
   size: 'a size, as "500mb"',
   age: 'a time, as "30d"',
   count: 'a whole number',
+  share: 'a share, as "10%" or 0.1',
   flag: 'true or false',
   list: 'a list of strings',
 };
@@ -103,6 +105,10 @@ export function readValue(name: string, { kind }: Key, value: unknown, base: Pat
       break;
     case 'count':
       if (typeof value === 'number') return checked(String(value), (text) => readCount(name, text));
+      break;
+    case 'share':
+      if (typeof value === 'number' || isFilled(value))
+        return checked(String(value), (text) => readRate(name, text));
       break;
     case 'size':
       if (typeof value === 'number' || isFilled(value))

@@ -2,7 +2,7 @@
 
 import { TapedeckError } from '../errors.ts';
 import { parseDuration, parseSize } from '../inspect/filter/values.ts';
-import type { RetentionLimits, UpkeepRules } from '../store/keep/retention.ts';
+import { NO_LIMITS, type RetentionLimits, type UpkeepRules } from '../store/keep/limits.ts';
 
 export const RETENTION_OPTIONS = {
   'older-than': {
@@ -78,10 +78,16 @@ export function checkUpkeep(raw: RawUpkeep): UpkeepRules | null {
   return { ...NO_LIMITS, ...limits, packAfterMs };
 }
 
-const NO_LIMITS: RetentionLimits = {
-  ...{ olderThanMs: null, maxBytes: null, maxSessions: null, localKeepMs: null, maxUnshippedBytes: null },
-  keepErrors: false,
-};
+/** A share from 0 to 1, of `10%` or `0.1`. Throws `TapedeckError` `usage`. */
+export function readRate(option: string, text: string): number {
+  const [, digits, percent] = /^(\d+(?:\.\d+)?|\.\d+)(%?)$/.exec(text.trim()) ?? [];
+  const rate = digits === undefined ? Number.NaN : Number(digits) / (percent === '%' ? 100 : 1);
+  if (rate >= 0 && rate <= 1) return rate;
+  throw new TapedeckError(
+    'usage',
+    `Expected a share after \`${option}\`, got \`${text}\`. Examples: 10%, 0.1`,
+  );
+}
 
 /** In milliseconds. Throws `TapedeckError` `usage`. */
 export function readAge(option: string, text: string): number {

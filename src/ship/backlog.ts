@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { dayOf } from '../engine/tables.ts';
 import type { Store } from '../store/file/open.ts';
 import { stateOf } from '../store/read/sessions.ts';
+import type { OpenDecision } from '../store/sample/sampling.ts';
 import { sessionKey } from './key.ts';
 import type { ProgressBook } from './progress.ts';
 import type { SessionToShip } from './slice.ts';
@@ -40,6 +41,7 @@ type Row = {
   redaction: number;
   lastAt: number | null;
   reason: string | null;
+  sampling: string | null;
 };
 
 /** Nobody here can tell whether a session of another host goes on: one that was silent for so long does not. */
@@ -55,12 +57,12 @@ export function prepareBacklog(
 ): () => Backlog {
   const select = store.prepare<[object], Row>(
     `SELECT s.number, s.id, s.started_at AS startedAt, s.host, s.pid, s.process_started AS processStarted,
-       s.end_reason AS endReason, s.revision, s.redaction IS NOT NULL AS redaction, p.reason,
+       s.end_reason AS endReason, s.revision, s.redaction IS NOT NULL AS redaction, p.reason, s.sampling,
        s.indexed < (SELECT ifnull(max(f.seq), 0) FROM frame AS f WHERE f.session = s.number) AS behind,
        (SELECT f.at FROM frame AS f WHERE f.session = s.number ORDER BY f.seq DESC LIMIT 1) AS lastAt,
        EXISTS (SELECT 1 FROM masking AS m WHERE m.session = s.number) AS masked
      FROM session AS s LEFT JOIN shipped AS p ON p.target = @target AND p.session = s.number
-     WHERE (s.imported_at IS NULL OR @imported) AND (
+     WHERE (s.imported_at IS NULL OR @imported) AND ifnull(s.sample, 1) > 0 AND (
        p.state IS NULL OR p.state = 'open' OR p.revision <> s.revision
        OR (p.state = 'sealed' AND p.frames <> s.frames)
        OR (p.state = 'refused' AND instr(p.reason, @version) = 0 AND (s.redaction IS NOT NULL OR @unredacted)))
@@ -77,6 +79,7 @@ export function prepareBacklog(
     const backlog: Backlog = { due: [], unindexed: [], rewritten: [] };
     for (const row of select.all(wanted)) {
       const { number, startedAt, revision } = row;
+      if (isUndecided(row)) continue;
       const progress = book.of({ number, key: sessionKey(identity, row), day: dayOf(startedAt), revision });
       if (progress.revision !== revision) backlog.rewritten.push({ progress, revision });
       // What is being redacted waits until it is.
@@ -99,6 +102,13 @@ const UNREDACTED = 'it was recorded with --no-redact; ship it with --ship-unreda
 /** Stands in the reason of what this version was refused. */
 export function versionMark(version: string): string {
   return `(tapedeck ${version})`;
+}
+
+/** Whether it may yet be left out of the local sample. One whose recorder was killed before it could name it stays. */
+function isUndecided(row: Row): boolean {
+  if (row.sampling === null) return false;
+  const { keep } = JSON.parse(row.sampling) as OpenDecision;
+  return keep !== null || !isEnded(row);
 }
 
 function isEnded(row: Row): boolean {

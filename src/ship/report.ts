@@ -54,7 +54,7 @@ export function shipStatus(store: Store): ShipStatus | null {
          min((SELECT f.at FROM frame AS f WHERE f.session = s.number AND f.seq > ifnull(p.seq, 0)
            ORDER BY f.seq LIMIT 1)) AS oldest
        FROM session AS s LEFT JOIN shipped AS p ON p.target = ? AND p.session = s.number
-       WHERE s.frames > ifnull(p.frames, 0) AND (p.state IS NULL OR p.state IN ('open', 'sealed'))
+       WHERE s.frames > ifnull(p.frames, 0) AND ifnull(s.sample, 1) > 0 AND (p.state IS NULL OR p.state IN ('open', 'sealed'))
          AND (s.imported_at IS NULL OR (SELECT imported FROM shipper))`,
     )
     .get(target);

@@ -154,16 +154,7 @@ function isExpected({ revision, cursor, indexed }: EngineState, { progress }: Sl
 const SESSION_COLUMNS = tableNamed('session').columns;
 
 /** What only the end of the transaction sets. */
-const SET_LAST = new Set([
-  'session',
-  'day',
-  'revision',
-  'cursor',
-  'digest',
-  'indexed',
-  'sealed_at',
-  'sample',
-]);
+const SET_LAST = new Set(['session', 'day', 'revision', 'cursor', 'digest', 'indexed', 'sealed_at']);
 
 const STATE = `s.session AS key, s.cursor, s.revision, s.digest, s.indexed, s.sealed_at IS NOT NULL AS sealed`;
 

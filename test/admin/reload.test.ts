@@ -50,7 +50,9 @@ test('a session under way is redacted by the new rules from then on, and its row
   await until('it is stored', () => payloads(recording).length === 2);
   expect(payloads(recording)[1]).toContain('BADGE-1');
 
-  expect(await recording.configure(JSON.stringify(BADGE))).toContain('redaction, retention and log level');
+  expect(await recording.configure(JSON.stringify(BADGE))).toContain(
+    'redaction, retention, sampling and log level',
+  );
   await client.call('after', { card: 'open-card', note: 'BADGE-2' });
   const later = await startRawClient(recording.url);
   await later.call('new', { note: 'BADGE-3' });

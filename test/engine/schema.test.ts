@@ -30,10 +30,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   run: 'session.runs',
 };
 
-/** Numbers of the local file's own, and how it packs payloads, which are shipped as they passed. */
+/** Numbers of the local file's own; how it packs payloads, which are shipped as they passed; and what is undecided, which waits. */
 function isOfTheFile(table: string, column: string): boolean {
   if (['rowid', 'codec', 'unpacked'].includes(column)) return true;
-  return table === 'session' && column === 'number';
+  return table === 'session' && ['number', 'sampling'].includes(column);
 }
 
 test('every column of the local store’s tables has its place in the central schema', () => {

@@ -7,6 +7,7 @@ import { openStore, type Store } from '../../src/store/file/open.ts';
 import { createBatcher, eachItem } from '../../src/store/record/batch.ts';
 import { appendHttpItem, type HttpItem } from '../../src/store/record/http-items.ts';
 import { createIntake, type Intake } from '../../src/store/record/intake.ts';
+import { createSampler, type SamplingRules } from '../../src/store/sample/sampling.ts';
 import { tempStore } from './tapedeck.ts';
 
 export const STOPPED: SessionEnd = {
@@ -38,6 +39,7 @@ export function startRecording({
   target = 'http://127.0.0.1/mcp',
   maxFrameBytes = 1024 * 1024,
   redaction = PLAIN_PROFILE as RedactionProfile | null,
+  sampling = null as SamplingRules | null,
 } = {}): Recording {
   const db = tempStore();
   const store = openStore(db);
@@ -53,6 +55,7 @@ export function startRecording({
       news += 1;
     },
     (text) => void notices.push(text),
+    { sampler: sampling && createSampler(sampling) },
   );
   intake.open(store);
   const batcher = createBatcher((batch) => eachItem(batch, intake.framer.feed));

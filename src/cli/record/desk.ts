@@ -127,7 +127,7 @@ export function reloadAtHangUp(
       log.setLevel(next.log.level);
       log.info(
         'reloaded',
-        'the configuration was read anew: redaction, retention and log level count from now on',
+        'the configuration was read anew: redaction, retention, sampling and log level count from now on',
       );
       if (later.length > 0)
         log.warn('restart-needed', `changed, and counts from the next start on: ${later.join(', ')}`);

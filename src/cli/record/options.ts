@@ -5,12 +5,20 @@
 
 import { parseArgs } from 'node:util';
 import { CONFIG_OPTIONS } from '../../config/location.ts';
-import { checkUpkeep, PACK_OPTION, type RawUpkeep, RETENTION_OPTIONS, readSize } from '../../config/sizes.ts';
+import {
+  checkUpkeep,
+  PACK_OPTION,
+  type RawUpkeep,
+  RETENTION_OPTIONS,
+  readRate,
+  readSize,
+} from '../../config/sizes.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { RawFaults } from '../../fault/faults.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import { isEngineUrl, storePath } from '../../store/file/path.ts';
-import type { UpkeepRules } from '../../store/keep/retention.ts';
+import type { UpkeepRules } from '../../store/keep/limits.ts';
+import type { SamplingRules } from '../../store/sample/sampling.ts';
 import { asksForFaults, FAULT_OPTIONS } from '../fault-options.ts';
 import { isLogLevel, type LogOptions } from './log.ts';
 
@@ -32,6 +40,10 @@ export const RECORD_OPTIONS = {
     describe: 'Record at most this much of a line, body or event (default 256mb); all of it is forwarded',
   },
   'max-queue': { type: 'string', describe: 'Memory for traffic that waits to be stored (default 256mb)' },
+  sample: {
+    type: 'string',
+    describe: 'Record this share of the sessions, 10% or 0.1, each as a whole; the others pass as ever',
+  },
   ...RETENTION_OPTIONS,
   'pack-after': PACK_OPTION,
   ...CONFIG_OPTIONS,
@@ -89,6 +101,8 @@ export type RecordOptions = {
   maxQueueBytes: number;
   /** What to prune in the background; null: nothing. */
   retention: UpkeepRules | null;
+  /** Null: all sessions are kept. */
+  sampling: SamplingRules | null;
   /** Null: with --no-redact. */
   redaction: RedactionProfile | null;
   /** As they were written; null: none. */
@@ -112,6 +126,7 @@ export type RawRecordOptions = RawUpkeep &
     durable?: boolean | undefined;
     'max-frame'?: string | undefined;
     'max-queue'?: string | undefined;
+    sample?: string | undefined;
     'no-redact'?: boolean | undefined;
     'no-redact-rule'?: string[] | undefined;
     'redact-rule'?: string[] | undefined;
@@ -189,6 +204,7 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     maxFrameBytes: readSize('--max-frame', raw['max-frame'] ?? '256mb'),
     maxQueueBytes: readSize('--max-queue', raw['max-queue'] ?? '256mb'),
     retention: checkUpkeep(raw),
+    sampling: readSampling(raw),
     redaction: readRedaction(raw),
     faults: readFaultOptions(raw),
     ship: filled('--ship', raw.ship) ?? null,
@@ -197,6 +213,16 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     admin: filled('--admin', raw.admin) ?? null,
     log: readLog(raw),
   };
+}
+
+function readSampling({ sample }: RawRecordOptions): SamplingRules | null {
+  if (sample === undefined) return null;
+  const rate = readRate('--sample', sample);
+  if (rate > 0) return { rate, keep: null };
+  throw new TapedeckError(
+    'usage',
+    `Expected a share above 0 after \`--sample\`, got \`${sample}\`: nothing would be recorded. Example: --sample 1%`,
+  );
 }
 
 function readLog({ log = 'text', 'log-level': level = 'info' }: RawRecordOptions): LogOptions {

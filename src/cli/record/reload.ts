@@ -1,5 +1,5 @@
 /**
- * SIGHUP reads the configuration file anew: redaction, retention and the log level, all or nothing. What else stands in the file
+ * SIGHUP reads the configuration file anew: redaction, retention, sampling and the log level, all or nothing. What else stands in the file
  * counts at the next start.
  */
 
@@ -21,7 +21,7 @@ export type Reloaded = {
 const OPTIONS = { ...RECORD_OPTIONS, ...HTTP_OPTIONS, wrapped: { type: 'boolean' } } as const;
 
 /** What may differ between two readings without a restart; the rest is compared. */
-const RELOADED: readonly (keyof RecordOptions)[] = ['redaction', 'retention', 'log'];
+const RELOADED: readonly (keyof RecordOptions)[] = ['redaction', 'retention', 'sampling', 'log'];
 
 /**
  * Reads the command line again, with what the configuration files say now. Throws `TapedeckError` with the place of what is

@@ -23,7 +23,7 @@ export type ReadTable = {
 const OWN = new Set(['session', 'day']);
 
 /** Columns that the session's own row has only on an engine. */
-const ENGINE_ONLY = new Set(['received_at', 'sealed_at', 'digest', 'sample']);
+const ENGINE_ONLY = new Set(['received_at', 'sealed_at', 'digest']);
 
 /** What of a session is fetched with its frames, in the order in which it must be inserted. */
 export const FRAME_TABLES: readonly ReadTable[] = [

@@ -14,6 +14,7 @@ const WORDS: Record<Reason, string> = {
   size: 'no room',
   shipped: 'in the engine',
   unshipped: 'never shipped',
+  sample: 'not in the sample',
 };
 
 /** Why it goes is said in the narrowest terminal. */

@@ -20,9 +20,14 @@ export type HttpTransport = 'http' | 'sse';
 
 /** `at` is microseconds since the Unix epoch; of an end by idleness, when the session had been idle for too long. */
 export type SessionChange =
-  /** Sessions count from 1 within the proxy run. A new one has the basis `stateless` and the transport `http`. */
+  /**
+   * Sessions count from 1 within the proxy run. A new one has the basis `stateless` and the transport `http`; another basis
+   * comes with the `key` that it is told by: `Mcp-Session-Id`, or what a legacy stream announced.
+   */
   | { type: 'opened'; session: number; at: number }
-  | { type: 'basis'; session: number; basis: HttpBasis; transport: HttpTransport }
+  | { type: 'basis'; session: number; basis: HttpBasis; transport: HttpTransport; key: string }
+  /** A message of it was answered with success, and nothing names it: so nothing will. */
+  | { type: 'unnamed'; session: number }
   | { type: 'ended'; session: number; at: number; reason: HttpEndReason }
   /** It had ended by idleness, and was spoken to again. */
   | { type: 'reopened'; session: number }
@@ -43,6 +48,8 @@ export type Session = Shelved & {
   /** The exchange that is its legacy SSE stream. */
   stream: number | null;
   isModern: boolean;
+  /** It was said that nothing will name it. */
+  isUnnamed: boolean;
   client: string | null;
   protocolVersion: string | null;
   credentials: string | null;
@@ -70,7 +77,9 @@ export type SessionBook = {
   known(key: string): Session | undefined;
   /** Adds a key by which the session can be found. */
   learn(session: Session, key: string): void;
-  rebase(session: Session, basis: HttpBasis, transport: HttpTransport): void;
+  rebase(session: Session, basis: HttpBasis, transport: HttpTransport, key: string): void;
+  /** Says, once, that nothing will name it. */
+  leaveUnnamed(session: Session): void;
   /** An HTTP exchange begins in the session. */
   enter(session: Session, connection: string, at: number): void;
   touch(session: Session, at: number): void;
@@ -140,9 +149,15 @@ export function createSessionBook(
     keys.remove(key, session);
   }
 
-  function rebase(session: Session, basis: HttpBasis, transport: HttpTransport): void {
+  function rebase(session: Session, basis: HttpBasis, transport: HttpTransport, key: string): void {
     session.basis = basis;
-    onChange({ type: 'basis', session: session.number, basis, transport });
+    onChange({ type: 'basis', session: session.number, basis, transport, key });
+  }
+
+  function leaveUnnamed(session: Session): void {
+    if (session.isUnnamed) return;
+    session.isUnnamed = true;
+    onChange({ type: 'unnamed', session: session.number });
   }
 
   function enter(session: Session, connection: string, at: number): void {
@@ -239,7 +254,7 @@ export function createSessionBook(
       .map((session) => session.number)
       .sort((a, b) => a - b);
   return {
-    ...{ open, known: keys.find, learn, rebase, enter, touch, leave, end, endIdle, shelve },
+    ...{ open, known: keys.find, learn, rebase, leaveUnnamed, enter, touch, leave, end, endIdle, shelve },
     ...{ on, pick, only, numbers },
   };
 }
@@ -267,6 +282,7 @@ function newSession(number: number, at: number): Session {
     pending: new Map(),
     stream: null,
     isModern: false,
+    isUnnamed: false,
     client: null,
     protocolVersion: null,
     credentials: null,

@@ -80,7 +80,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
 
   function name(session: Session, sessionId: string): void {
     book.learn(session, headerKey(sessionId));
-    if (session.basis === 'stateless') book.rebase(session, 'session-header', 'http');
+    if (session.basis === 'stateless') book.rebase(session, 'session-header', 'http', sessionId);
   }
 
   function read(number: number, messages: readonly Message[]): void {
@@ -89,6 +89,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     exchange.body = describe(exchange.facts, messages);
     if (isBeingSetUp(exchange.session)) begin(exchange);
     if (exchange.status !== null) settle(exchange, exchange.status);
+    tellUnnamed(exchange.session);
     shelve(exchange.session);
   }
 
@@ -101,6 +102,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     settle(exchange, status);
     if (sessionId && facts.method === 'POST' && isSuccess(status) && body.kind !== 'modern')
       name(session, sessionId);
+    tellUnnamed(session);
     shelve(session);
     const reason = facts.sessionId === null ? null : endReason(facts.method, body.kind, status);
     if (reason !== null) book.end(session, at, reason);
@@ -115,7 +117,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     book.learn(session, announcedKey(target, facts.target));
     if (!isItsStream) return;
     session.stream = number;
-    book.rebase(session, 'sse-endpoint', 'sse');
+    book.rebase(session, 'sse-endpoint', 'sse', target);
     shelve(session);
   }
 
@@ -129,6 +131,10 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     if (session.stream !== number) return;
     session.stream = null;
     if (closedBy !== 'proxy') book.end(session, at, `${closedBy}-closed`);
+  }
+
+  function tellUnnamed(session: Session): void {
+    if (session.basis === 'stateless' && session.established === 'by-message') book.leaveUnnamed(session);
   }
 
   function shelve(session: Session): void {

@@ -430,4 +430,12 @@ export const MIGRATIONS: readonly string[] = [
     frame.http, frame.size, frame.flags, CASE WHEN frame.codec IS NULL THEN CAST(frame.payload AS TEXT) END AS text
   FROM frame JOIN session ON session.number = frame.session;
   `,
+  // Sampling
+  `
+  -- The share of sessions like this one that are kept: it stands for 1 / sample of them. 0: it is not kept, and is the first to go.
+  ALTER TABLE session ADD COLUMN sample REAL;
+  -- By what that is decided once the session has ended (JSON); null: nothing is to be decided.
+  ALTER TABLE session ADD COLUMN sampling TEXT;
+  CREATE INDEX session_sampling ON session (number) WHERE sampling IS NOT NULL;
+  `,
 ];

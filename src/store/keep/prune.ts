@@ -4,6 +4,7 @@ import { pause, type Store } from '../file/open.ts';
 import { createTurn, type Turn, waitForTurn } from '../file/turn.ts';
 import { createRemoval, hasRemovals, type Removal } from '../write/removal.ts';
 import { hideDepartures } from './departure.ts';
+import type { RetentionLimits } from './limits.ts';
 import { finishRedactions, type OnFrames } from './redact.ts';
 import {
   type Candidate,
@@ -12,7 +13,6 @@ import {
   type Plan,
   planNamed,
   planRetention,
-  type RetentionLimits,
 } from './retention.ts';
 import {
   bytesInUse,

@@ -4,27 +4,7 @@ import { hostname } from 'node:os';
 import type { EndReason } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { stateOf } from '../read/sessions.ts';
-
-/** Null: no such limit. */
-export type RetentionLimits = {
-  /** Sessions that ended longer ago go. */
-  olderThanMs: number | null;
-  /** On disk, the store with its WAL. */
-  maxBytes: number | null;
-  maxSessions: number | null;
-  /** Sessions with errors: age does not matter to them, and of the others' limits they are the last to go. */
-  keepErrors: boolean;
-  /** Of a store that is shipped: sessions that are wholly in the engine go so long after they ended. */
-  localKeepMs: number | null;
-  /** And those that are not yet stay, up to so much together; null: up to `maxBytes`. */
-  maxUnshippedBytes: number | null;
-};
-
-/** What recorders see to in the background. */
-export type UpkeepRules = RetentionLimits & {
-  /** Sessions that ended longer ago are packed; null: none. */
-  packAfterMs: number | null;
-};
+import type { RetentionLimits } from './limits.ts';
 
 /** What is known of a session when it is decided whether it goes. */
 export type Candidate = {
@@ -46,9 +26,11 @@ export type Candidate = {
   errors: number;
   /** Whether the engine that the store is shipped to has all of it, or is to get it; null: neither. */
   shipping: 'sealed' | 'unshipped' | null;
+  /** It is no part of the sample that was asked for. */
+  isLeftOut: 0 | 1;
 };
 
-export type Reason = 'named' | 'filter' | 'age' | 'count' | 'size' | 'shipped' | 'unshipped';
+export type Reason = 'sample' | 'named' | 'filter' | 'age' | 'count' | 'size' | 'shipped' | 'unshipped';
 
 /** `bytes`: about what it takes on disk. */
 export type Departure = { session: Candidate; reason: Reason; bytes: number };
@@ -70,6 +52,7 @@ const FRAME_BYTES = 220;
 const HTTP_FRAME_BYTES = 1200;
 
 const SHIPPING = `CASE
+  WHEN sample = 0 THEN NULL
   WHEN NOT EXISTS (SELECT 1 FROM shipper) THEN NULL
   WHEN EXISTS (SELECT 1 FROM shipped AS p WHERE p.target = (SELECT target FROM shipper) AND p.session = session.number
     AND p.state IN ('sealed', 'skipped') AND p.revision = session.revision) THEN 'sealed'
@@ -85,6 +68,7 @@ export function candidates(store: Store): Candidate[] {
            ifnull((SELECT at FROM frame WHERE session = number ORDER BY seq DESC LIMIT 1), 0),
            ifnull((SELECT max(at, ifnull(ended_at, 0)) FROM http_exchange AS h WHERE h.session = session.number
              ORDER BY h.number DESC LIMIT 1), 0)))) AS lastAt,
+         ifnull(sample, 1) = 0 AS isLeftOut,
          ${SHIPPING} AS shipping
        FROM session`,
     )
@@ -131,6 +115,14 @@ export function planRetention(
     excessCount -= 1;
   }
 
+  /** What is left out of a sample goes before all others; and at once, where there is no room to be had that it could wait in. */
+  function partLeftOut(): void {
+    const mayWait = limits.maxBytes !== null || limits.maxSessions !== null;
+    for (const session of sessions)
+      if (session.isLeftOut === 1 && (!mayWait || excessCount > 0 || excessBytes > 0))
+        part(session, 'sample');
+  }
+
   /** The end of waiting for an engine: the oldest go, and count as lost. */
   function partUnshipped(mostBytes: number): void {
     const waiting = sessions.filter(({ shipping }) => shipping === 'unshipped');
@@ -148,6 +140,7 @@ export function planRetention(
     for (const session of sessions)
       if (session.shipping === 'sealed' && session.lastAt < shippedBefore) part(session, 'shipped');
   }
+  partLeftOut();
   const spared = limits.keepErrors ? sessions.filter(hasErrors) : [];
   const others = limits.keepErrors ? sessions.filter((session) => !hasErrors(session)) : sessions;
   const agedBefore = limits.olderThanMs === null ? Number.NEGATIVE_INFINITY : now - limits.olderThanMs * 1000;

@@ -11,9 +11,10 @@ import { troubleOf } from '../file/trouble.ts';
 import { createTurn } from '../file/turn.ts';
 import { createRemoval, hasRemovals } from '../write/removal.ts';
 import { hideDepartures } from './departure.ts';
+import type { UpkeepRules } from './limits.ts';
 import { createPace } from './pace.ts';
 import type { Packing } from './pack.ts';
-import { type Candidate, candidates, planRetention, type UpkeepRules } from './retention.ts';
+import { type Candidate, candidates, planRetention } from './retention.ts';
 import {
   bytesInUse,
   bytesOfWal,
@@ -121,7 +122,7 @@ function createUpkeep(
       candidates(store),
       {
         ...limits,
-        maxBytes: isOverSize ? maxInUse * AIM : null,
+        maxBytes: maxInUse === null ? null : isOverSize ? maxInUse * AIM : Number.POSITIVE_INFINITY,
         maxUnshippedBytes: limits.maxUnshippedBytes ?? maxInUse,
       },
       { now: Date.now() * 1000, bytesInUse: inUse, isKept },

@@ -14,13 +14,21 @@ export type HttpFramerOptions = Pick<
 > & {
   /** The session of this number; where it is new, it began `at`. */
   sessionOf: (number: number, at?: number) => PendingSession;
+  /** It is known by what a session is told from others; null: nothing on the wire tells it, or will. May come more than once. */
+  onTold: (session: PendingSession, key: string | null) => void;
   /** Nothing more comes of the session of this number. */
   onForgotten: (number: number) => void;
   /** Called once, when sessions that are idle had to be ended because too many were open. */
   onCrowd: (mostOpen: number) => void;
 };
 
-export function createHttpFramer({ sessionOf, onForgotten, onCrowd, ...options }: HttpFramerOptions): Framer {
+export function createHttpFramer({
+  sessionOf,
+  onTold,
+  onForgotten,
+  onCrowd,
+  ...options
+}: HttpFramerOptions): Framer {
   const sessions = createHttpSessions({ onChange });
   const readItem = createHttpItemReader();
   const seen = createSeenEvents();
@@ -38,10 +46,14 @@ export function createHttpFramer({ sessionOf, onForgotten, onCrowd, ...options }
       return;
     }
     const session = sessionOf(change.session, change.type === 'opened' ? change.at : undefined);
-    if (change.type === 'basis') session.change({ basis: change.basis, transport: change.transport });
+    if (change.type === 'basis') {
+      session.change({ basis: change.basis, transport: change.transport });
+      onTold(session, change.key);
+    } else if (change.type === 'unnamed') onTold(session, null);
     else if (change.type === 'reopened') session.change({ end: null });
     else if (change.type === 'ended') {
       const { at, reason } = change;
+      onTold(session, null);
       session.change({ end: { at, reason, ...NO_PROCESS } });
       if (reason === 'crowded-out' && !isCrowded) {
         isCrowded = true;
@@ -91,7 +103,7 @@ export function createHttpFramer({ sessionOf, onForgotten, onCrowd, ...options }
       stirred.add(exchange);
       if (item.type === 'lost') exchange.lose(item);
       else if (item.type === 'end') end(exchange, item);
-      else exchange.feed(item);
+      else if (item.type !== 'response-body' || !exchange.session?.isLeftOut) exchange.feed(item);
     },
     /** Forgets an exchange that it cannot go on with. */
     abandon({ owner, bytes: { length: bytes }, at }) {

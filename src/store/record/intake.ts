@@ -12,6 +12,7 @@ import type { SessionEnd, SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { createPeerFinder } from '../file/peer.ts';
 import { type ClientProcess, processStarted } from '../file/process.ts';
+import type { Sampler, SamplingRules } from '../sample/sampling.ts';
 import type { RecorderTally } from '../write/figures.ts';
 import { createPeers } from '../write/peers.ts';
 import { createPendingSession, type PendingSession, type SessionKey } from '../write/pending.ts';
@@ -23,7 +24,9 @@ import {
   redactStart,
   type StoreRedactor,
 } from '../write/redaction.ts';
+import { hideSessions } from '../write/removal.ts';
 import { createRowWriter, newSessionId, prepareSessionInsert, type RowWriter } from '../write/rows.ts';
+import { RUN_LABEL } from '../write/run.ts';
 import type { Framer } from './framer.ts';
 import { createHttpFramer } from './http-framer.ts';
 import { createIndexing, type Indexing } from './indexing.ts';
@@ -43,6 +46,10 @@ export type Intake = {
    * that began without redaction.
    */
   setRedaction(profile: RedactionProfile): void;
+  /** Sessions that begin from now on are sampled by these rules, with a sampler made by `create` if there is none; null: all are kept. */
+  setSampling(rules: SamplingRules | null, create: ((rules: SamplingRules) => Sampler) | null): void;
+  /** So many sessions were left out of the sample. */
+  leftOut(): number;
   /** Who uses a recorder, where that is one process; call it before `open`. Null: unknown. */
   setClient(client: ClientProcess | null): void;
   /** So many sessions have not ended. */
@@ -85,10 +92,18 @@ type Opened = {
 
 const NOTHING: readonly PendingPiece[] = [];
 
+type IntakeOptions = {
+  /** Called before each frame that secrets are looked for in, which may take long. */
+  onWork?: () => void;
+  /** Counts what is stored. */
+  tally?: RecorderTally | null;
+  /** Decides which sessions are kept, where not all are. */
+  sampler?: Sampler | null;
+};
+
 /**
  * `onChange` is called when something waits to be stored, which may come by itself, later than it was fed; `onNotice` with
- * what the recorder's user should know; `onWork` before each frame that secrets are looked for in, which may take long;
- * `tally` counts what is stored.
+ * what the recorder's user should know.
  */
 export function createIntake(
   start: RecordingStart,
@@ -96,11 +111,9 @@ export function createIntake(
   redaction: RedactionProfile | null,
   onChange: () => void,
   onNotice: (text: string) => void,
-  onWork: () => void = () => {},
-  tally: RecorderTally | null = null,
+  { onWork = () => {}, tally = null, ...more }: IntakeOptions = {},
 ): Intake {
-  const isStdio = start.transport === 'stdio';
-  const rules = createIntakeRules(redaction, onWork);
+  const [isStdio, rules] = [start.transport === 'stdio', createIntakeRules(redaction, onWork)];
   /** By their numbers within this run. */
   const sessions = new Map<number, PendingSession>();
   /** Those with something that waits to be stored. */
@@ -108,9 +121,9 @@ export function createIntake(
   /** The store, once it has been open, and its index; what is written to at the moment. */
   let [store, opened, indexing]: [Opened | null, Opened | null, Indexing | null] = [null, null, null];
   let [common, client]: [Common | null, ClientProcess | null] = [null, null];
+  let sampler = more.sampler ?? null;
   /** What `save` has stored, until `confirm`. */
-  let saved = new Map<PendingSession, SessionKey>();
-  let pieces = NOTHING;
+  let [saved, pieces] = [new Map<PendingSession, SessionKey>(), NOTHING];
   const peers = createPeers(() => opened?.store ?? null, hostname(), createPeerFinder());
   const [detour, framer] = [createDetour(), createFramer()];
 
@@ -120,6 +133,7 @@ export function createIntake(
       ...{ maxFrameBytes, firstSign: rules.firstSign, sessionOf, onConnection: peers.saw },
       keepsUndecoded: !rules.redactor()?.isOn('undecoded'),
       mcpPath: new URL(start.target).pathname,
+      onTold: (session, key) => sampler?.decide(session, key),
       // What of it waits to be stored is kept where it waits. An index that is behind is left to readers.
       onForgotten(number) {
         const session = sessions.get(number);
@@ -148,11 +162,13 @@ export function createIntake(
     }
     sessions.set(number, session);
     fresh.add(session);
+    sampler?.begin(session);
+    if (isStdio) sampler?.decide(session, runOf(start));
     return session;
   }
 
   function save(withUnfinished: boolean): void {
-    pieces = withUnfinished ? framer.unfinished() : NOTHING;
+    pieces = withUnfinished ? keptOf(framer.unfinished()) : NOTHING;
     // Of a save that failed, none of the new rows is there.
     saved = new Map();
     if (opened === null || (fresh.size === 0 && pieces.length === 0)) return;
@@ -163,9 +179,17 @@ export function createIntake(
 
   function saveAll({ store: file, writer }: Opened): void {
     for (const session of fresh) {
-      const key = keyOf(session) ?? insert(session, session.key === null ? session.id : newSessionId());
+      const known = keyOf(session);
+      if (session.isLeftOut) {
+        // What was stored of it before that was decided goes. What is in a spool is on its way into the store, and goes there.
+        if (known !== null && opened === store) hideSessions(file, [known.number]);
+        else if (known !== null) sampler?.mark(file, known);
+        continue;
+      }
+      const key = known ?? insert(session, session.key === null ? session.id : newSessionId());
       saved.set(session, key);
       rules.restate(file, key, session);
+      sampler?.write(file, key, session);
       writer.write(key, session);
     }
     for (const piece of pieces) {
@@ -229,8 +253,16 @@ export function createIntake(
       indexing?.takeStored(session, isNew, opened === store);
       tally?.stored(session, key);
       rules.confirm(session);
+      sampler?.confirm(session, key);
       session.confirm();
       fresh.delete(session);
+    }
+    for (const session of fresh) {
+      if (!session.isLeftOut) continue;
+      indexing?.forget(session);
+      fresh.delete(session);
+      // In a spool its row was marked, and comes back as one of the store.
+      if (opened === store) session.key = null;
     }
     const keys = [...saved.values()];
     for (const { frame, part } of pieces) frame.confirm(part);
@@ -252,6 +284,8 @@ export function createIntake(
       }
       opened = store;
       detour.end(file);
+      for (const session of sessions.values())
+        if (session.isLeftOut && session.key !== null) fresh.add(session);
       if (isStdio) fresh.add(sessionOf(1));
     },
     openSpool(spool) {
@@ -267,6 +301,11 @@ export function createIntake(
       store = store && prepare(store.store);
       opened = isOnDetour ? opened && prepare(opened.store) : store;
     },
+    setSampling(rules, create) {
+      if (sampler !== null) sampler.setRules(rules);
+      else if (rules !== null) sampler = create?.(rules) ?? null;
+    },
+    leftOut: () => sampler?.leftOut() ?? 0,
     setClient(found) {
       client = found;
     },
@@ -275,11 +314,12 @@ export function createIntake(
       for (const session of fresh) frames += session.frames().length;
       return frames;
     },
-    openSessions: () => [...sessions.values()].filter(({ state }) => state.end === null).length,
+    openSessions: () =>
+      [...sessions.values()].filter(({ state, isLeftOut }) => state.end === null && !isLeftOut).length,
     sessionId: () => (isStdio ? (sessionOf(1).key?.id ?? null) : null),
     saveStart() {
       const session = sessionOf(1);
-      if (isStdio) session.key ??= insert(session, session.id);
+      if (isStdio && !session.isLeftOut) session.key ??= insert(session, session.id);
     },
     save,
     confirm,
@@ -295,6 +335,7 @@ export function createIntake(
     stopIndexing: () => indexing?.stop(),
     end(end) {
       peers.stop();
+      for (const session of sessions.values()) sampler?.decide(session, null);
       for (const session of sessions.values()) if (session.state.end === null) session.change({ end });
       // Rows that are there first: they need hardly any room on a disk that may be full.
       const missing = [...fresh].filter(({ key }) => key === null);
@@ -310,6 +351,19 @@ export function createIntake(
       return [...keys, ...confirm()];
     },
   };
+}
+
+/** Pieces of what is left out count as stored. */
+function keptOf(pieces: readonly PendingPiece[]): readonly PendingPiece[] {
+  return pieces.filter(({ session, frame, part }) => {
+    if (session.isLeftOut) frame.confirm(part);
+    return !session.isLeftOut;
+  });
+}
+
+/** The run that its user has named: all sessions of it are kept, or none. */
+function runOf({ labels }: RecordingStart): string | null {
+  return labels.find(([key]) => key === RUN_LABEL)?.[1] ?? null;
 }
 
 /** Sessions on their way by a spool: which rows they have in the store does not count there, and is needed afterwards. */

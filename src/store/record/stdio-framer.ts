@@ -48,6 +48,7 @@ export function createStdioFramer(
 
   return {
     feed({ kind, at, bytes }) {
+      if (session.isLeftOut) return;
       if (kind === FAULT_KIND) {
         session.add(lineOf(readFaultItem(bytes, at)), false);
         return;

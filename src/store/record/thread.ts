@@ -6,7 +6,8 @@
 import { type MessagePort, Worker } from 'node:worker_threads';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Loss, SessionEnd, SessionStart, StdioGap } from '../file/columns.ts';
-import type { UpkeepRules } from '../keep/retention.ts';
+import type { UpkeepRules } from '../keep/limits.ts';
+import type { SamplingRules } from '../sample/sampling.ts';
 import type { RecorderFigures, SessionNews } from '../write/figures.ts';
 import { type Batcher, createBatcher, HEADER_BYTES } from './batch.ts';
 
@@ -34,6 +35,8 @@ export type RecorderOptions = {
   retention: UpkeepRules | null;
   /** The rules by which secrets are replaced; null: they are stored. */
   redaction: RedactionProfile | null;
+  /** Which sessions are kept, where not all are; null or missing: all. */
+  sampling?: SamplingRules | null | undefined;
   session: RecordingStart;
   /** Called once, at the first trouble, with the reason in words. */
   onTrouble: (text: string) => void;
@@ -59,8 +62,12 @@ export type Watched = {
   queue(): { bytes: number; lost: Loss };
 };
 
-/** What of a recording may change while it runs. `redaction` null: it began without, and stays so. */
-export type RecordingRules = Pick<RecorderOptions, 'redaction' | 'retention'>;
+/**
+ * What of a recording may change while it runs. `redaction` null: it began without, and stays so. `sampling` counts for sessions
+ * that begin from then on.
+ */
+export type RecordingRules = Pick<RecorderOptions, 'redaction' | 'retention' | 'sampling'>;
+
 /** A thread of several writers, which ends with the process. */
 export type SharedThread = {
   /** Begins a writer in it. `onDeath` is called if the thread ends. Throws where there is no thread to be had. */
@@ -89,7 +96,7 @@ export const BEATS = { count: 0, isLoaded: 1, isClosed: 2 } as const;
 
 export type WorkerStart = Pick<
   RecorderOptions,
-  'file' | 'durable' | 'isStrict' | 'maxFrameBytes' | 'retention' | 'redaction' | 'session'
+  'file' | 'durable' | 'isStrict' | 'maxFrameBytes' | 'retention' | 'redaction' | 'sampling' | 'session'
 > & {
   /** Tells this recorder from all others. */
   run: string;
@@ -325,7 +332,7 @@ export function startWriter(options: RecorderOptions): WriterThread {
     send,
     setRules(rules) {
       redaction = rules.redaction;
-      send({ type: 'rules', redaction, retention: rules.retention });
+      send({ type: 'rules', redaction, retention: rules.retention, sampling: rules.sampling });
     },
     clientPid: () => clientPid,
     opened: opened.promise,
@@ -367,10 +374,10 @@ function startThread(
   onMessage: (message: FromWorker) => void,
   onDeath: OnDeath,
 ): WriterLink | null {
-  const { file, durable, isStrict, maxFrameBytes, retention, redaction, session } = options;
+  const { file, durable, isStrict, maxFrameBytes, retention, redaction, sampling, session } = options;
   const isWatched = watcher !== undefined;
-  const start = { file, durable, isStrict, maxFrameBytes, retention, redaction, session, isWatched };
-  const workerData: WorkerStart = { ...start, ...own };
+  const start = { file, durable, isStrict, maxFrameBytes, retention, redaction, sampling, session };
+  const workerData: WorkerStart = { ...start, isWatched, ...own };
   try {
     if (thread !== undefined) return thread.begin(workerData, onMessage, onDeath);
     const worker = new Worker(new URL('./worker.js', import.meta.url), {

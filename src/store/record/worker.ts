@@ -15,9 +15,10 @@ import type { Loss, SessionEnd } from '../file/columns.ts';
 import { storePath } from '../file/path.ts';
 import { findClient } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
+import { NO_LIMITS, type UpkeepRules } from '../keep/limits.ts';
 import { createPace } from '../keep/pace.ts';
-import type { UpkeepRules } from '../keep/retention.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
+import type { Sampler, SamplingRules } from '../sample/sampling.ts';
 import { createRecorderTally } from '../write/figures.ts';
 import { eachItem, type Item } from './batch.ts';
 import type { Framer } from './framer.ts';
@@ -90,7 +91,7 @@ class Writer {
   #clientTimer: NodeJS.Timeout | undefined;
   readonly #ticker: NodeJS.Timeout;
 
-  constructor(port: MessagePort, start: WorkerStart) {
+  constructor(port: MessagePort, start: WorkerStart, sampler: Sampler | null) {
     const { run, beats, durable, maxFrameBytes, retention, redaction, session } = start;
     const notice = (text: string) => this.#tell({ type: 'notice', text });
     this.#port = port;
@@ -104,12 +105,11 @@ class Writer {
       ...([session, maxFrameBytes, redaction] as const),
       () => this.#planCommit(),
       notice,
-      () => this.#beat(),
-      this.#tally,
+      { onWork: () => this.#beat(), tally: this.#tally, sampler },
     );
     this.#framer = this.#intake.framer;
     this.#isStrict = start.isStrict;
-    this.#upkeep = this.#upkeepWithin(retention);
+    this.#upkeep = this.#upkeepWithin(retention, start.sampling);
     this.#outlet = createOutlet({
       ...{ file: this.#file, run, intake: this.#intake },
       isDurable: durable,
@@ -198,16 +198,23 @@ class Writer {
     }
   }
 
-  #upkeepWithin(limits: UpkeepRules | null) {
+  /** Where some sessions are left out, what was stored of them is to go, without any limit. */
+  #upkeepWithin(given: UpkeepRules | null, sampling: SamplingRules | null = null) {
     const onUnshipped = this.#isStrict ? (text: string) => this.#tellTrouble(text) : null;
+    const limits = given ?? (sampling && { ...NO_LIMITS, packAfterMs: null });
     return limits && createUpkeepLoop(limits, (text) => this.#tell({ type: 'notice', text }), onUnshipped);
   }
 
   /** What passes from now on, in sessions under way too, is redacted and kept by these rules. */
-  #setRules({ redaction: profile, retention: limits }: RecordingRules): void {
+  #setRules({ redaction: profile, retention: limits, sampling }: RecordingRules): void {
     if (profile !== null) this.#intake.setRedaction(profile);
     this.#upkeep?.finish(0);
-    this.#upkeep = this.#upkeepWithin(limits);
+    this.#upkeep = this.#upkeepWithin(limits, sampling);
+    if (sampling == null) this.#intake.setSampling(null, null);
+    else
+      void import('../sample/sampling.ts').then(({ createSampler }) =>
+        this.#intake.setSampling(sampling, createSampler),
+      );
     this.#outlet.setWalBytes(walBytesWithin(limits?.maxBytes ?? null));
     this.#upkeep?.open(this.#outlet.store());
   }
@@ -218,6 +225,7 @@ class Writer {
     const figures = {
       ...this.#tally.figures(),
       open: this.#intake.openSessions(),
+      sampledOut: this.#intake.leftOut(),
       isStoreTroubled: this.#isStuck || this.#outlet.store() === undefined,
       isStoring: this.#outlet.isStoring(),
       store: this.#file,
@@ -359,5 +367,15 @@ function raise(flags: Int32Array<SharedArrayBuffer>, at: number): void {
   Atomics.notify(flags, at);
 }
 
-if (workerData !== null) new Writer(parentPort as MessagePort, workerData as WorkerStart);
-else parentPort?.on('message', ({ port, start }: WriterCall) => void new Writer(port, start));
+/** What samples is loaded where some sessions are to be left out. What comes meanwhile waits in the port. */
+async function begin(port: MessagePort, start: WorkerStart): Promise<void> {
+  if (start.sampling == null) {
+    new Writer(port, start, null);
+    return;
+  }
+  const { createSampler } = await import('../sample/sampling.ts');
+  new Writer(port, start, createSampler(start.sampling));
+}
+
+if (workerData !== null) void begin(parentPort as MessagePort, workerData as WorkerStart);
+else parentPort?.on('message', ({ port, start }: WriterCall) => void begin(port, start));

@@ -16,7 +16,10 @@ export type RecorderFigures = {
   lost: Loss;
   /** Sessions that were stored, by basis, once they were answered or had ended. */
   started: Readonly<Partial<Record<Basis, number>>>;
+  /** Sessions that are open, but for those that are left out of the sample. */
   open: number;
+  /** Sessions that were left out of the sample, and passed without being stored. */
+  sampledOut: number;
   /** Nothing reaches the store at the moment: it waits in a spool or in memory. */
   isStoreTroubled: boolean;
   /** What passes can be stored, in the store or in a spool. */

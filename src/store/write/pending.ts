@@ -51,6 +51,8 @@ export type PendingSession = {
   begun(): readonly Frame[];
   /** HTTP exchanges that are new or have changed. */
   httpExchanges(): ReadonlySet<HttpExchange>;
+  /** It is no part of the sample: nothing more of it waits, and none of it counts as lost. */
+  readonly isLeftOut: boolean;
 
   /** `isBegun`: its beginning is stored as unfinished. */
   add(frame: FrameWithReading, isBegun: boolean): void;
@@ -68,6 +70,8 @@ export type PendingSession = {
   confirm(): void;
   /** Forgets what waits, and counts it as lost. */
   giveUp(): void;
+  /** Makes it `isLeftOut`: forgets what waits, and says so once more, so that its row can go. */
+  leaveOut(): void;
 };
 
 type PendingOptions = Pick<SessionState, 'basis' | 'transport'> &
@@ -94,6 +98,7 @@ class Pending implements PendingSession {
   readonly startedAt: number;
   readonly state: SessionState;
   readonly loss: Loss;
+  isLeftOut = false;
   readonly #onChange: () => void;
   #httpExchanges: Set<HttpExchange> | null = null;
   #frames: FrameWithReading[] = [];
@@ -133,6 +138,7 @@ class Pending implements PendingSession {
   }
 
   add(frame: FrameWithReading, isBegun: boolean): void {
+    if (this.isLeftOut) return;
     this.#frames.push(frame);
     if (isBegun) this.#begun.push(frame);
     this.#onChange();
@@ -145,6 +151,7 @@ class Pending implements PendingSession {
   }
 
   lose(frames: number, bytes: number): void {
+    if (this.isLeftOut) return;
     this.loss.frames += frames;
     this.loss.bytes += bytes;
     this.#onChange();
@@ -157,6 +164,7 @@ class Pending implements PendingSession {
   }
 
   touch(httpExchange: HttpExchange): void {
+    if (this.isLeftOut) return;
     this.#httpExchanges ??= new Set();
     this.#httpExchanges.add(httpExchange);
     this.#onChange();
@@ -164,7 +172,7 @@ class Pending implements PendingSession {
 
   change(change: Partial<SessionState>): void {
     Object.assign(this.state, change);
-    this.#onChange();
+    if (!this.isLeftOut) this.#onChange();
   }
 
   confirm(): void {
@@ -180,6 +188,13 @@ class Pending implements PendingSession {
     }
     // Their numbers are free again, so that those of the stored ones have no hole.
     this.#forget();
+  }
+
+  leaveOut(): void {
+    this.#forget();
+    this.#begun = [];
+    this.#onChange();
+    this.isLeftOut = true;
   }
 
   /** The beginnings of frames that were given up are removed along with those of the next frames. */

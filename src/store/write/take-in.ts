@@ -34,7 +34,7 @@ const OF_FRAMES = ['frame_part', 'frame_redaction', 'frame_edit', 'frame_fault',
 /** What only the newest row of a session knows. Losses only grow. */
 const NEWEST = [
   ...['basis', 'transport', 'server_pid', 'ended_at', 'end_reason', 'exit_code', 'signal'],
-  ...['client_closed_at', 'server_closed_at'],
+  ...['client_closed_at', 'server_closed_at', 'sample', 'sampling'],
 ];
 
 /** What may be found out later than the session begins. */

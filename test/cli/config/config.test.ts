@@ -213,7 +213,16 @@ test.each(Object.entries(KEYS).filter(([, { inProject }]) => inProject === false
   'a project’s file cannot set %s',
   async (name, { kind }) => {
     const at = place();
-    const samples = { path: 'x.db', text: 'x', size: '1mb', age: '1s', count: 0, flag: true, list: ['x'] };
+    const samples = {
+      path: 'x.db',
+      text: 'x',
+      size: '1mb',
+      age: '1s',
+      count: 0,
+      share: '1%',
+      flag: true,
+      list: ['x'],
+    };
     const [group = '', member] = name.split('.');
     const value = samples[kind];
     writeFileSync(

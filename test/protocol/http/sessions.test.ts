@@ -49,7 +49,9 @@ function textOf(change: SessionChange): string {
 /** A proxy run. Exchanges take a millisecond each, one after the other, unless they are left open. */
 function createRun(options: Partial<HttpSessionsOptions> = {}) {
   const all: SessionChange[] = [];
-  const onChange = (change: SessionChange) => all.push(change);
+  const unnamed: number[] = [];
+  const onChange = (change: SessionChange) =>
+    change.type === 'unnamed' ? unnamed.push(change.session) : all.push(change);
   const sessions = createHttpSessions({ ...options, onChange });
   let count = 0;
   let at = 0;
@@ -115,7 +117,7 @@ function createRun(options: Partial<HttpSessionsOptions> = {}) {
     return texts;
   }
 
-  return { begin, say, stream, wait, changes, all, open: sessions.open, sessions };
+  return { begin, say, stream, wait, changes, all, unnamed, open: sessions.open, sessions };
 }
 
 const get = (to = '/mcp') => ({ by: 'GET', to });
@@ -132,6 +134,20 @@ test('a session id names its session from the answer to initialize until DELETE'
   expect(say(null, { by: 'DELETE', id: 'H' })).toBe(1);
   listening.end('client');
   expect([listening.session, changes(), open()]).toEqual([1, ['1 ended: deleted'], []]);
+});
+
+test('what names a session is told with its basis; that nothing will, once a message was answered', () => {
+  const { say, begin, all, unnamed } = createRun();
+  const opening = begin(initialize());
+  expect([all.length, unnamed]).toEqual([1, []]);
+  opening.respond({ gives: 'H' });
+  expect([all.at(-1), unnamed]).toMatchObject([{ type: 'basis', key: 'H' }, []]);
+  const refused = begin(modern(), { on: 'b' });
+  refused.respond({ status: 401 });
+  expect(unnamed).toEqual([]);
+  say(modern(), { on: 'b' });
+  say(modern(), { on: 'b' });
+  expect(unnamed).toEqual([refused.session]);
 });
 
 test('late traffic about a deleted session belongs to it and does not reopen it', () => {
@@ -813,6 +829,7 @@ test('what is told of an unknown exchange is ignored', () => {
 function createAudit() {
   const states = new Map<number, string>();
   const bases = new Map<number, string>();
+  const unnamed = new Set<number>();
   function take(change: SessionChange): void {
     const state = states.get(change.session);
     switch (change.type) {
@@ -823,6 +840,14 @@ function createAudit() {
       case 'basis':
         expect([state, bases.has(change.session)]).toEqual(['open', false]);
         bases.set(change.session, change.basis);
+        break;
+      case 'unnamed':
+        expect([state, bases.has(change.session), unnamed.has(change.session)]).toEqual([
+          'open',
+          false,
+          false,
+        ]);
+        unnamed.add(change.session);
         break;
       case 'ended':
         expect(state).toBe('open');

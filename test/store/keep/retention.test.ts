@@ -2,12 +2,8 @@ import { hostname } from 'node:os';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { processStarted } from '../../../src/store/file/process.ts';
-import {
-  type Candidate,
-  planNamed,
-  planRetention,
-  type RetentionLimits,
-} from '../../../src/store/keep/retention.ts';
+import type { RetentionLimits } from '../../../src/store/keep/limits.ts';
+import { type Candidate, planNamed, planRetention } from '../../../src/store/keep/retention.ts';
 
 const DAY_US = 24 * 3600 * 1e6;
 const NOW = 1.8e15;
@@ -39,6 +35,7 @@ function session(number: number, days: number, change: Partial<Candidate> = {}):
     bytes: 100_000,
     errors: 0,
     shipping: null,
+    isLeftOut: 0,
     ...change,
   };
 }
@@ -165,4 +162,19 @@ test('the oldest of what is to be shipped go once all of it takes more than its 
 test('what the engine has goes after a while of its own', () => {
   const sessions = [session(1, 3, SEALED), session(2, 2, WAITING), session(3, 2), session(4, 1, SEALED)];
   expect(plan(sessions, { localKeepMs: (2 * DAY_US) / 1000 })).toEqual(['1 shipped']);
+});
+
+test('what is left out of a sample goes first, and at once where nothing else limits the store', () => {
+  const all = [
+    session(1, 9),
+    session(2, 8),
+    session(3, 1, { isLeftOut: 1 }),
+    session(4, 0, { isLeftOut: 1, ...OPEN }),
+  ];
+  expect(plan(all, {})).toEqual(['3 sample']);
+  expect(plan(all, { olderThanMs: 8.5 * 24 * 3600_000 })).toEqual(['3 sample', '1 age']);
+  expect(plan(all, { maxSessions: 4 })).toEqual([]);
+  expect(plan(all, { maxSessions: 3 })).toEqual(['3 sample']);
+  expect(plan(all, { maxSessions: 2 })).toEqual(['3 sample', '1 count']);
+  expect(plan(all, { maxBytes: 0.9e6 })).toEqual(['3 sample']);
 });
