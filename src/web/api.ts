@@ -347,13 +347,24 @@ export type StatsTotal = {
   lost: Record<string, number>;
 };
 
+/** What figures of a sample are: estimates for about `sessions`, or of what was `recorded`. */
+export type StatsSample = { isScaled: boolean; recorded: number; sampled: number; leftOut: number };
+
 /** Answered calls of one class of latency. `filter` selects exactly these, together with that of its group. */
 export type StatsBar = { fromMs: number; toMs: number; count: number; filter: string };
 
 /** A line of `GET /api/stats?by&filter` and `GET /api/sessions/ID/stats` (NDJSON). */
 export type StatsLine =
   | Progress
-  | { stats: { sessions: number; all: StatsGroup; groups: StatsGroup[]; total: StatsTotal | null } }
+  | {
+      stats: {
+        sessions: number;
+        sample: StatsSample | null;
+        all: StatsGroup;
+        groups: StatsGroup[];
+        total: StatsTotal | null;
+      };
+    }
   | { overTime: { stepMs: number; bars: { at: string; calls: number; errors: number; filter: string }[] } }
   | { done: true };
 

@@ -68,7 +68,7 @@ export async function stats(
     const only = all ? null : findSession(store, session ?? 'latest');
     const openFile = () => openSide(io, db, store);
     const figures = chosenFigures(store, openFile, { only, filter, by, version: VERSION });
-    const together = putTogether(withProgress(io, figures), by);
+    const together = putTogether(withProgress(io, figures), by, all);
     const look = {
       isPlain: io.stdout.isTTY !== true,
       isWhole: filter === undefined || isAboutSessions(filter),

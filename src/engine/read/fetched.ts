@@ -48,7 +48,7 @@ function readTable({ name, columns }: EngineTable): ReadTable {
     name,
     columns: read.map((column) => column.name),
     readings: ['text', ...read.map(({ type }) => readingOf(type))],
-    sql: `x.session::text, ${read.map((one) => (one.type === 'jsonb' || one.type === 'uuid' ? `x.${one.name}::text` : `x.${one.name}`)).join(', ')}`,
+    sql: `x.session::text, ${read.map((one) => (one.type === 'jsonb' || one.type === 'uuid' || one.type === 'real' ? `x.${one.name}::text` : `x.${one.name}`)).join(', ')}`,
   };
 }
 

@@ -13,10 +13,17 @@ import {
   readFigures,
   type SessionFigures,
 } from './call-figures.ts';
+import { scaledBy, weightOf } from './scaled.ts';
 import { prepareFigures } from './session-figures.ts';
 
-/** The figures of one session, or of several together. */
-export type SomeFigures = { session: SessionRow | null; sessions: number; figures: SessionFigures };
+/**
+ * The figures of one session, as they are; or of several together (`session` null), each scaled by how many sessions it stands for,
+ * which are `standsFor` together. `sampled`: so many of them stand for more than themselves.
+ */
+export type SomeFigures = { figures: SessionFigures; sessions: number } & (
+  | { session: SessionRow }
+  | { session: null; standsFor: number; sampled: number }
+);
 
 /** How long figures wait before they are written. A kill costs the work of this time. */
 const SLICE_MS = 500;
@@ -27,7 +34,7 @@ export function* eachFigures(
   side: SideFile | null,
   sessions: Iterable<SessionRow>,
   version: string,
-): Generator<SomeFigures & { session: SessionRow }> {
+): Generator<Extract<SomeFigures, { session: SessionRow }>> {
   const make = prepareFigures(store);
   const shelf = side === null ? null : openShelf(side);
   try {
@@ -52,14 +59,18 @@ export function* summedFigures(
 ): Generator<SomeFigures> {
   const sources = new Map(sessions.map((session) => [session.id, sourceOf(session, version)]));
   const { sum, summed } = readSum(side, sources);
-  if (summed.size > 0) yield { session: null, sessions: summed.size, figures: sum };
+  const before = sessions.filter(({ id }) => summed.has(id)).map(weightOf);
+  const standsFor = before.reduce((total, weight) => total + weight, 0);
+  const sampled = before.filter((weight) => weight !== 1).length;
+  if (summed.size > 0) yield { session: null, sessions: summed.size, standsFor, sampled, figures: sum };
   const rest = sessions.filter(({ id }) => !summed.has(id));
   const added: SessionRow[] = [];
   try {
     for (const one of eachFigures(store, side, rest, version)) {
       yield one;
-      if (!isOver(one.session)) continue;
-      addSessionFigures(sum, one.figures);
+      const weight = weightOf(one.session);
+      if (!isOver(one.session) || weight === 0) continue;
+      addSessionFigures(sum, weight === 1 ? one.figures : scaledBy(weight, one.figures));
       added.push(one.session);
     }
   } finally {
@@ -75,8 +86,8 @@ export function* summedFigures(
 const FORM = 2;
 
 /** What figures are computed from. While this is the same, they are the same. */
-function sourceOf({ frames, indexed }: SessionRow, version: string): string {
-  return `${version} ${FORM} ${frames} ${indexed}`;
+function sourceOf({ frames, indexed, sample }: SessionRow, version: string): string {
+  return `${version} ${FORM} ${frames} ${indexed}${sample === null ? '' : ` ${sample}`}`;
 }
 
 function isOver(session: SessionRow): boolean {

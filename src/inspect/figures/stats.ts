@@ -14,6 +14,7 @@ import {
 } from './call-figures.ts';
 import { addCosts, type Costs, noCosts } from './costs.ts';
 import type { SomeFigures } from './kept-figures.ts';
+import { roundCosts, roundFigures, scaledBy, weightOf } from './scaled.ts';
 
 /** `tool`: by method, and calls of tools and prompts by their names. */
 export const GROUPINGS = ['tool', 'method', 'session'] as const;
@@ -33,6 +34,8 @@ export type Group = {
   costs: Costs | null;
   /** Of a tool: the bytes of its definition; null where no list has it. */
   definitionBytes: number | null;
+  /** Its figures are estimates, from a sample. */
+  isScaled: boolean;
 };
 
 export type Stats = {
@@ -43,19 +46,35 @@ export type Stats = {
   costs: Costs;
   /** The tools that were called. */
   called: ReadonlySet<string>;
+  /** How many they are; about so many, where some stand for others. */
   sessions: number;
+  /** Null: no session is one of a sample. */
+  sample: SampleNote | null;
+};
+
+/** `isScaled`: figures are estimates. */
+export type SampleNote = {
+  isScaled: boolean;
+  /** So many sessions were recorded, */
+  recorded: number;
+  /** so many of these stand for more than themselves, */
+  sampled: number;
+  /** and so many more are no part of the sample, and count for nothing where figures are scaled. */
+  leftOut: number;
 };
 
 const ALL_CALLS: Topic = { kind: 'request', askedBy: 'client', method: '', target: null };
 
-export function putTogether(all: Iterable<SomeFigures>, by: Grouping): Stats {
+/** `isAll`: sessions of a sample count for as many as they stand for. Rows of sessions never do: they are what they are. */
+export function putTogether(all: Iterable<SomeFigures>, by: Grouping, isAll: boolean): Stats {
+  const sample = { isScaled: isAll && by !== 'session', recorded: 0, sampled: 0, leftOut: 0 };
   const groups = new Map<string, Group>();
   const calls = noFigures(ALL_CALLS);
   const costs = noCosts();
   const called = new Set<string>();
   let sessions = 0;
-  for (const { session, sessions: some, figures } of all) {
-    sessions += some;
+  for (const { session, standsFor, figures } of weighed(all, sample)) {
+    sessions += standsFor;
     addCosts(costs, figures.costs);
     for (const one of figures.topics) {
       if (isCallOfTool(one)) called.add(one.target);
@@ -69,18 +88,46 @@ export function putTogether(all: Iterable<SomeFigures>, by: Grouping): Stats {
         session: by === 'session' ? session : null,
         costs: by === 'session' ? figures.costs : null,
         definitionBytes: null,
+        isScaled: false,
       };
       groups.set(key, group);
       addFigures(group.figures, one);
       group.figures.atOnce = Math.max(group.figures.atOnce, atOnceOf(one, figures, by));
     }
   }
+  const isEstimate = sample.isScaled && sample.sampled > 0;
   const list = [...groups.values()].map((group) => ({
     ...group,
+    figures: isEstimate ? roundFigures(group.figures) : group.figures,
     took: percentiles(group.figures.latencies, SHARES),
     definitionBytes: isCallOfTool(group.figures) ? (costs.tools.get(group.figures.target) ?? null) : null,
+    isScaled: isEstimate,
   }));
-  return { groups: by === 'session' ? list : list.toSorted(byFrequency), calls, costs, called, sessions };
+  return {
+    groups: by === 'session' ? list : list.toSorted(byFrequency),
+    calls: isEstimate ? roundFigures(calls) : calls,
+    costs: isEstimate ? roundCosts(costs) : costs,
+    ...{ called, sessions: Math.round(sessions) },
+    sample: sample.sampled + sample.leftOut > 0 ? sample : null,
+  };
+}
+
+/** Counts in `note` what they are, and leaves out what others stand for. */
+function* weighed(
+  all: Iterable<SomeFigures>,
+  note: SampleNote,
+): Generator<{ session: SessionRow | null; standsFor: number; figures: SessionFigures }> {
+  for (const some of all) {
+    const { session, figures } = some;
+    const weight = some.session === null ? 1 : weightOf(some.session);
+    if (weight === 0) note.leftOut += 1;
+    if (weight === 0 && note.isScaled) continue;
+    note.recorded += some.sessions;
+    note.sampled += some.session === null ? some.sampled : Number(weight > 1);
+    if (some.session === null) yield { session, standsFor: some.standsFor, figures };
+    else if (!note.isScaled || weight === 1) yield { session, standsFor: 1, figures };
+    else yield { session, standsFor: weight, figures: scaledBy(weight, figures) };
+  }
 }
 
 function isCallOfTool(topic: Topic): topic is Topic & { target: string } {

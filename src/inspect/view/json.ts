@@ -37,6 +37,7 @@ export function sessionFacts(session: SessionRow) {
     capture: session.capture,
     frames: session.frames,
     dropped: session.dropped,
+    ...(session.sample === null ? {} : { sample: session.sample }),
     exchanges: session.exchanges,
     errors: session.errors,
     unanswered: session.unanswered,

@@ -36,6 +36,7 @@ const COLUMNS: readonly Column<SessionRow>[] = [
     isNumber: true,
     color: (c, s) => (s.unanswered > 0 ? c.yellow : undefined),
   },
+  { title: 'SAMPLE', cell: sampleOf, isFor: ({ sample }) => sample !== null, isNumber: true, expendable: 7 },
   {
     title: 'LOST',
     cell: (s) => String(s.dropped),
@@ -80,6 +81,12 @@ export function* changedToolsLines(
       yield clip(`  ${escapeText(`${change.tool}: ${changeText(change)}`)}`, width);
     if (changes.length > MAX_CHANGES) yield colors.dim(`  … and ${changes.length - MAX_CHANGES} more`);
   }
+}
+
+/** The share of such sessions that are kept. */
+function sampleOf({ sample }: SessionRow): string {
+  if (sample === null) return '';
+  return sample === 0 ? 'left out' : `${Number((sample * 100).toPrecision(3))} %`;
 }
 
 function durationOf(session: SessionRow): string {
@@ -169,6 +176,7 @@ export function* sessionHeader(
     ['ended', endText(session)],
     ['recorded', recordedText(session)],
     ...importedLine(session),
+    ...sampleLine(session),
     ...(session.capture === 'meta' ? [SESSION_HEADER_NO_PAYLOADS] : []),
   ];
   for (const [title, text] of lines) {
@@ -186,6 +194,14 @@ function startText({ startedAt, host, importedFrom }: SessionRow): string {
 function importedLine({ importedFrom }: SessionRow): [string, string][] {
   if (importedFrom === null) return [];
   return [['imported', `from ${importedFrom}: messages as it kept them, not the bytes that passed`]];
+}
+
+function sampleLine(session: SessionRow): [string, string][] {
+  const { sample } = session;
+  if (sample === null) return [];
+  if (sample === 0) return [['sample', 'not in it: this session is the first to be deleted']];
+  if (sample === 1) return [['sample', 'kept for what it has, as all such sessions are']];
+  return [['sample', `${sampleOf(session)} of such sessions are kept`]];
 }
 
 /** Whether it is the session of a program that was started for it. */

@@ -3,7 +3,7 @@
 import { escapeText } from '../../protocol/text.ts';
 import { type Bar, type CallStatus, type Figures, histogram } from '../figures/call-figures.ts';
 import { type Costs, definitionBytes } from '../figures/costs.ts';
-import { type Group, SHARES, type Stats } from '../figures/stats.ts';
+import { type Group, type SampleNote, SHARES, type Stats } from '../figures/stats.ts';
 import type { CallVerdict } from '../verdict/fate.ts';
 import { type Column, tableLines } from './table.ts';
 import {
@@ -136,6 +136,7 @@ export function* statsLines(
       : []),
   ];
   yield style.colors.bold(parts.join(', '));
+  if (stats.sample !== null) for (const line of sampleLines(stats)) yield clip(line, style.width);
   if (isWhole) for (const line of costLines(stats)) yield clip(line, style.width);
   if (groups.length === 0) return;
   yield '';
@@ -144,6 +145,19 @@ export function* statsLines(
   yield '';
   yield style.colors.dim(`latency of ${formatCount(calls.latencies.count, 'answered call')}`);
   yield* barLines(histogram(calls.latencies), style, isPlain);
+}
+
+/** What a reader has to know of figures that are of a sample. */
+function* sampleLines({ sample, sessions }: Stats): Generator<string> {
+  const { isScaled = false, recorded = 0, sampled = 0, leftOut = 0 } = sample ?? {};
+  if (sampled > 0)
+    yield isScaled
+      ? `estimated: ${formatCount(recorded, 'recorded session')} for about ${formatNumber(sessions)}; counts, bytes and times are scaled by the rates`
+      : `not scaled: ${formatNumber(sampled)} of ${formatCount(recorded, 'session')} stand for more than themselves`;
+  if (leftOut > 0)
+    yield isScaled
+      ? `not counted: ${formatCount(leftOut, 'session')}, not in the sample`
+      : `not in the sample: ${formatNumber(leftOut)} of them`;
 }
 
 const LOST: Record<CallVerdict, string> = {
@@ -224,10 +238,12 @@ function stepText(microseconds: number): string {
 }
 
 /** One group of `stats --json`. */
-export function groupJson({ figures, took, session, costs, definitionBytes: defined }: Group) {
+export function groupJson({ figures, took, session, costs, definitionBytes: defined, isScaled }: Group) {
   const { kind, askedBy, method, target, count, bytes, answerBytes, atOnce, latencies } = figures;
-  const what =
-    session === null ? { kind, askedBy, method, target } : { session: session.id, name: session.name };
+  const what = {
+    ...(session === null ? { kind, askedBy, method, target } : { session: session.id, name: session.name }),
+    ...(isScaled ? { scaled: true } : {}),
+  };
   if (kind === 'notification') return { ...what, count, bytes };
   return {
     ...what,
@@ -271,10 +287,19 @@ function costsJson({ times, lists, listBytes, tools, lost }: Costs) {
 }
 
 /** Behind the groups of `stats --json`: everything together. */
-export function totalJson({ calls, costs, sessions }: Stats) {
+export function totalJson({ calls, costs, sessions, sample }: Stats) {
   const { tools } = costs;
   const definitions = [...tools].map(([tool, bytes]) => ({ tool, bytes }));
-  return { kind: 'total', sessions, count: calls.count, ...costsJson(costs), tools: definitions };
+  return {
+    ...{ kind: 'total', sessions },
+    ...(sample === null ? {} : sampleJson(sample)),
+    ...{ count: calls.count, ...costsJson(costs), tools: definitions },
+  };
+}
+
+/** Of figures that are of a sample. */
+function sampleJson({ isScaled, recorded, sampled, leftOut }: SampleNote) {
+  return { scaled: isScaled && sampled > 0, recordedSessions: recorded, sampledSessions: sampled, leftOut };
 }
 
 /** To the microsecond. */

@@ -44,7 +44,7 @@ export async function countCalls(asked: ToolQuestion): Promise<ToolAnswer> {
   } = args.all === true
     ? await figuresOfAll(asked, frameFilter(scope, filter))
     : { figures: await figuresOfOne(asked, filter), rest: 0, of: 1 };
-  const together = putTogether(figures, by);
+  const together = putTogether(figures, by, args.all === true);
   const groups = together.groups.map((group) => {
     const { histogram: _, ...figures } = { histogram: [], ...groupJson(group) };
     return figures;

@@ -40,6 +40,8 @@ export type SessionRow = {
   dropped: number;
   droppedBytes: number;
   truncated: number;
+  /** The share of such sessions that are kept, so that it stands for 1 / sample of them; null: all are. 0: it is not, and is to go. */
+  sample: number | null;
   /** `meta`: its frames have no payloads. */
   capture: 'full' | 'meta';
   httpExchanges: number;
@@ -57,7 +59,7 @@ const SESSION_COLUMNS = `number, id, name, basis, transport, target, started_at 
   client_pid AS clientPid, client_program AS clientProgram, era, protocol_version AS protocolVersion,
   client_name AS clientName, client_version AS clientVersion, server_name AS serverName,
   server_version AS serverVersion, frames, indexed, bytes, exchanges, errors, unanswered, dropped,
-  dropped_bytes AS droppedBytes, truncated,
+  dropped_bytes AS droppedBytes, truncated, sample,
   CASE WHEN redaction ->> '$.capture' = 'meta' THEN 'meta' ELSE 'full' END AS capture,
   (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS httpExchanges,
   CASE WHEN imported_at IS NOT NULL THEN

@@ -28,7 +28,7 @@ async function stats(job: Job): Promise<void> {
     figures.push(one);
     await tell(figures.length);
   }
-  const together = putTogether(figures, by);
+  const together = putTogether(figures, by, only === null);
   const { calls, groups, sessions: count } = together;
   const whole = {
     figures: calls,
@@ -36,12 +36,13 @@ async function stats(job: Job): Promise<void> {
     session: null,
     costs: null,
     definitionBytes: null,
+    isScaled: together.sample?.isScaled === true && together.sample.sampled > 0,
   };
   const shown = groups.map((group) => groupView(group, filterOfGroup(group, groups, by)));
   const isWhole = filter === undefined || isAboutSessions(filter);
   const total = isWhole ? totalJson(together) : null;
   await emitJson(job, {
-    stats: { sessions: count, all: groupView(whole, ''), groups: shown, total },
+    stats: { sessions: count, sample: together.sample, all: groupView(whole, ''), groups: shown, total },
   } satisfies StatsLine);
   await emitJson(job, { overTime: await callsOverTime(job, sessions, filter) } satisfies StatsLine);
   await emitJson(job, { done: true } satisfies StatsLine);

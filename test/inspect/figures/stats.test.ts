@@ -7,7 +7,7 @@ import { prepareFigures } from '../../../src/inspect/figures/session-figures.ts'
 import { type Grouping, putTogether } from '../../../src/inspect/figures/stats.ts';
 import { parseFilter } from '../../../src/inspect/filter/filter.ts';
 import { selectFrames } from '../../../src/inspect/filter/sql.ts';
-import { groupJson, statsLines } from '../../../src/inspect/view/stats.ts';
+import { groupJson, statsLines, totalJson } from '../../../src/inspect/view/stats.ts';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { forgetSessions, openSideFile } from '../../../src/store/keep/side-file.ts';
 import { eachSession, findSession } from '../../../src/store/read/sessions.ts';
@@ -20,6 +20,8 @@ const say = (channel: string, ms: number, message: object) => ({
   message: { jsonrpc: '2.0', ...message },
 });
 const call = (id: number, name: string) => ({ id, method: 'tools/call', params: { name } });
+
+const PLAIN = { colors: pc.createColors(false), width: 120 };
 
 /** Three calls of `echo` at once, of which one fails; one that is cancelled, one open; a question of the server. */
 const FRAMES = [
@@ -53,7 +55,7 @@ function addSession(store: Store, name: string, frames: readonly object[] = FRAM
 }
 
 function statsOf(store: Store, by: Grouping) {
-  return putTogether(eachFigures(store, null, eachSession(store), 'test'), by);
+  return putTogether(eachFigures(store, null, eachSession(store), 'test'), by, true);
 }
 
 const line = (group: Parameters<typeof groupJson>[0]) => JSON.parse(JSON.stringify(groupJson(group)));
@@ -129,7 +131,7 @@ test('the sum is the same made at once, step by step, and after a session is gon
   const store = openStore(tempStore());
   const side = openSideFile(store);
   const summed = (version = 'a') =>
-    putTogether(summedFigures(store, side, [...eachSession(store)], version), 'tool');
+    putTogether(summedFigures(store, side, [...eachSession(store)], version), 'tool', true);
   const isRight = (version = 'a') => expect(summed(version)).toEqual(statsOf(store, 'tool'));
 
   await addSession(store, 'one');
@@ -154,8 +156,7 @@ test('the sum is the same made at once, step by step, and after a session is gon
 test('the table and its histogram show it to people', async () => {
   const store = openStore(tempStore());
   await addSession(store, 'one');
-  const look = { colors: pc.createColors(false), width: 120 };
-  const lines = [...statsLines(statsOf(store, 'tool'), look, { isPlain: true, isWhole: true })];
+  const lines = [...statsLines(statsOf(store, 'tool'), PLAIN, { isPlain: true, isWhole: true })];
   expect(lines[0]).toContain('1 session, 7 calls, 2 errors, 1 unanswered');
   expect(lines.slice(1, 3)).toEqual([
     'lost: 1 cancelled',
@@ -165,8 +166,59 @@ test('the table and its histogram show it to people', async () => {
   expect(lines[5]).toMatch(/→ +tools\/call +echo +3 +2 +0 +0 +19 ms +98 ms +98 ms +98 ms +3 +\d+ B/);
   expect(lines).toContainEqual(expect.stringMatching(/^latency of 5 answered calls$/));
   expect(lines.join('\n')).toMatch(/10 ms – +20 ms {2}#+ 2\n/);
-  expect([...statsLines(statsOf(store, 'tool'), look, { isPlain: false, isWhole: true })].join('\n')).toMatch(
-    /20 ms {2}█+/,
+  expect(
+    [...statsLines(statsOf(store, 'tool'), PLAIN, { isPlain: false, isWhole: true })].join('\n'),
+  ).toMatch(/20 ms {2}█+/);
+  store.close();
+});
+
+/** Makes what is recorded one of a sample: of so many, as a recorder or the end of its session would. */
+function setSample(store: Store, id: string, sample: number): void {
+  store.prepare('UPDATE session SET sample = ? WHERE id = ?').run(sample, id);
+}
+
+test('sessions of a sample count for as many as they stand for, and what is not in it for nothing', async () => {
+  const store = openStore(tempStore());
+  const side = openSideFile(store);
+  await addSession(store, 'whole');
+  setSample(store, await addSession(store, 'one in ten'), 0.1);
+  setSample(store, await addSession(store, 'one in four', FRAMES.slice(0, 6)), 0.25);
+  setSample(store, await addSession(store, 'kept for its errors'), 1);
+  setSample(store, await addSession(store, 'left out'), 0);
+  const summed = () => putTogether(summedFigures(store, side, [...eachSession(store)], 'a'), 'tool', true);
+  const stats = statsOf(store, 'tool');
+  // 7 calls each: 1 + 10 + 1 sessions of them; and 3 calls of 4 sessions.
+  expect([stats.sessions, stats.calls.count]).toEqual([16, 12 * 7 + 4 * 3]);
+  expect(stats.sample).toEqual({ isScaled: true, recorded: 4, sampled: 2, leftOut: 1 });
+  const [echo] = stats.groups.map(line);
+  expect(echo).toMatchObject({ target: 'echo', scaled: true, count: 12 * 3 + 4 * 3 });
+  expect(echo.ok + echo.toolErrors + echo.errors + echo.cancelled + echo.unanswered).toBe(echo.count);
+  expect(totalJson(stats)).toMatchObject({
+    sessions: 16,
+    scaled: true,
+    recordedSessions: 4,
+    sampledSessions: 2,
+  });
+  expect([summed(), summed()]).toEqual([stats, stats]);
+  side.close();
+  store.close();
+});
+
+test('rows of sessions are never scaled, nor is one session, and both say so', async () => {
+  const store = openStore(tempStore());
+  setSample(store, await addSession(store, 'one in ten'), 0.1);
+  setSample(store, await addSession(store, 'left out'), 0);
+  const rows = statsOf(store, 'session');
+  expect(rows.groups.map(line).map(({ count }) => count)).toEqual([7, 7]);
+  const text = [...statsLines(rows, PLAIN, { isPlain: true, isWhole: false })].join('\n');
+  expect(text).toContain(
+    'not scaled: 1 of 2 sessions stand for more than themselves\nnot in the sample: 1 of them',
   );
+  const estimated = [...statsLines(statsOf(store, 'tool'), PLAIN, { isPlain: true, isWhole: false })];
+  expect(estimated.slice(0, 3)).toEqual([
+    '10 sessions, 70 calls, 20 errors, 10 unanswered',
+    'estimated: 1 recorded session for about 10; counts, bytes and times are scaled by the rates',
+    'not counted: 1 session, not in the sample',
+  ]);
   store.close();
 });

@@ -1,7 +1,7 @@
 /** How many calls there were, how they ended and how long they took: of a session, or of all. */
 import type { ComponentChildren, VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { StatsGroup, StatsLine } from '../../api.ts';
+import type { StatsGroup, StatsLine, StatsSample } from '../../api.ts';
 import { FilterBox } from '../list/filter-box.tsx';
 import { type ListColumn, type ListRow, RowList } from '../list/row-list.tsx';
 import { counted, showCount, showLasting, showMoment, showSize } from '../look/format.ts';
@@ -153,7 +153,7 @@ function nameOf({ method, target, session, name }: StatsGroup): string {
   return session === undefined ? [method ?? '', target ?? ''].join(' ').trim() : (name ?? session);
 }
 
-function Totals({ stats: { all, sessions, total } }: Pick<GroupsProps, 'stats'>): VNode {
+function Totals({ stats: { all, sessions, sample, total } }: Pick<GroupsProps, 'stats'>): VNode {
   const parts = [
     [showCount(sessions), sessions === 1 ? 'session' : 'sessions'],
     [showCount(all.count), 'calls'],
@@ -173,15 +173,26 @@ function Totals({ stats: { all, sessions, total } }: Pick<GroupsProps, 'stats'>)
         ]),
   ];
   return (
-    <dl class={css.totals}>
-      {parts.map(([figure, word]) => (
-        <div key={word}>
-          <dt>{word}</dt>
-          <dd>{figure}</dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      <dl class={css.totals}>
+        {parts.map(([figure, word]) => (
+          <div key={word}>
+            <dt>{word}</dt>
+            <dd>{figure}</dd>
+          </div>
+        ))}
+      </dl>
+      {sample === null ? null : <p>{sampleText(sample, sessions)}</p>}
+    </>
   );
+}
+
+/** What a reader has to know of figures that are of a sample. */
+function sampleText({ isScaled, recorded, sampled, leftOut }: StatsSample, sessions: number): string {
+  const out = leftOut === 0 ? '' : ` ${showCount(leftOut)} that are not in the sample are left out.`;
+  if (!isScaled) return `Not scaled: ${showCount(sampled)} of these sessions stand for more than themselves.`;
+  if (sampled === 0) return out.trim();
+  return `Estimated: ${showCount(recorded)} recorded sessions stand for about ${showCount(sessions)}. Charts over time count what was recorded.${out}`;
 }
 
 /** A round time, without the zeros that say how exact a measured one is. */
