@@ -69,7 +69,15 @@ export function notices(io: Io): OpenNotices {
       io.stderr.write(
         `\rtapedeck: fetched ${(bytes / 1e6).toFixed()} of ${(total / 1e6).toFixed()} MB …\u001b[K`,
       );
-      if (bytes + BYTES_BETWEEN > total) io.stderr.write('\r\u001b[K');
+    },
+    onCounted(sessions) {
+      if (!io.stderr.isTTY) return;
+      io.stderr.write(
+        `\rtapedeck: fetched what counts of ${sessions.toLocaleString('en-US')} ${sessions === 1 ? 'session' : 'sessions'} …\u001b[K`,
+      );
+    },
+    onFetched() {
+      if (io.stderr.isTTY) io.stderr.write('\r\u001b[K');
     },
     onNote: (text) => say(io, escapeText(text)),
     onTakingIn(file) {

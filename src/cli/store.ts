@@ -65,7 +65,10 @@ export async function fileToLookAt(
 export function writableStoreOf(io: Io, db: string | undefined, instead: string): string {
   const path = storeOf(io, db);
   if (isEngineUrl(path))
-    throw new TapedeckError('usage', `Expected the file of a store, got the URL of an engine. ${instead}`);
+    throw new TapedeckError(
+      'usage',
+      `Expected the file of a store, got the URL of an engine, from --db, TAPEDECK_DB or your configuration. ${instead}`,
+    );
   return path;
 }
 

@@ -2,6 +2,7 @@
 
 import { dirname, join, resolve } from 'node:path';
 import { TapedeckError } from '../errors.ts';
+import { isEngineUrl } from '../store/file/path.ts';
 import { readAge, readCount, readRate, readSize } from './sizes.ts';
 
 export type Key = {
@@ -18,7 +19,7 @@ export type Key = {
   inProject: boolean | readonly string[];
 };
 
-type Kind = 'path' | 'text' | 'size' | 'age' | 'count' | 'share' | 'flag' | 'list';
+type Kind = 'store' | 'text' | 'size' | 'age' | 'count' | 'share' | 'flag' | 'list';
 
 const RECORD = ['record', 'run'];
 
@@ -27,7 +28,7 @@ const CHECKING = ['check', 'ci'];
 const REDACTING = [...RECORD, 'redact', 'scan'];
 
 export const KEYS: Readonly<Record<string, Key>> = {
-  db: { option: 'db', kind: 'path', commands: null, inProject: false },
+  db: { option: 'db', kind: 'store', commands: null, inProject: false },
   strict: { option: 'strict', kind: 'flag', commands: RECORD, inProject: false },
   durable: { option: 'durable', kind: 'flag', commands: RECORD, inProject: false },
   maxFrame: { option: 'max-frame', kind: 'size', commands: RECORD, inProject: false },
@@ -79,7 +80,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
 };
 
 const EXPECTED: Record<Kind, string> = {
-  path: 'a path, as a string',
+  store: 'a path or the URL of an engine, as a string',
   text: 'a string',
   size: 'a size, as "500mb"',
   age: 'a time, as "30d"',
@@ -117,8 +118,8 @@ export function readValue(name: string, { kind }: Key, value: unknown, base: Pat
     case 'age':
       if (isFilled(value)) return checked(value, (text) => readAge(name, text));
       break;
-    case 'path':
-      if (isFilled(value)) return [resolvePath(value, base)];
+    case 'store':
+      if (isFilled(value)) return [isEngineUrl(value) ? value.trim() : resolvePath(value, base)];
       break;
     case 'text':
       if (isFilled(value)) return [value];

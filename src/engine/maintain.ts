@@ -5,7 +5,7 @@
 
 import type { Client } from 'pg';
 import { readEngine, whileLocked } from './install.ts';
-import { WEEKS_AHEAD } from './schema.ts';
+import { INDEXED_BYTES, WEEKS_AHEAD } from './schema.ts';
 import { TABLES } from './tables.ts';
 import { sqlStateOf } from './trouble.ts';
 
@@ -161,35 +161,48 @@ async function copyKept(client: Client, name: string, digits: string, kept: Sess
   );
 }
 
-/** Trigrams of weeks that are over: building them takes far longer than storing the frames did. Nobody waits for it. */
+/**
+ * Of weeks that are over: trigrams of texts, as far as they are in the index, and which frames are larger than that. Building them takes
+ * far longer than storing the frames did. Nobody waits for it.
+ */
 async function indexTexts(client: Client, onStep: (step: MaintainStep) => Promise<void>): Promise<void> {
   const { rows } = await client.query<{ schema: string }>(
     `SELECT quote_ident(nspname) AS schema FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_trgm'`,
   );
   const { schema = 'public' } = rows[0] ?? {};
+  const kinds = [
+    ['text', `USING gin (tapedeck.payload_text(payload) ${schema}.gin_trgm_ops)`],
+    ['large', `(size) WHERE size > ${INDEXED_BYTES}`],
+  ];
   for (const week of await weeksOver(client, 0)) {
-    const digits = week.replaceAll('-', '');
-    const index = `tapedeck.frame_${digits}_text`;
-    const { rows: found } = await client.query<{ valid: boolean }>(
-      'SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass($1)',
-      [index],
-    );
-    if (found[0]?.valid === true) continue;
-    // One that was not finished.
-    await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`);
-    await client.query(
-      `CREATE INDEX CONCURRENTLY frame_${digits}_text ON tapedeck.frame_${digits}
-       USING gin (tapedeck.payload_text(payload) ${schema}.gin_trgm_ops)`,
-    );
-    await onStep({ step: 'indexed', week });
+    const table = `frame_${week.replaceAll('-', '')}`;
+    let isMade = false;
+    for (const [kind, definition] of kinds)
+      isMade = (await makeIndex(client, table, `${table}_${kind}`, definition ?? '')) || isMade;
+    if (isMade) await onStep({ step: 'indexed', week });
   }
+}
+
+/** False: it is there. */
+async function makeIndex(client: Client, table: string, name: string, definition: string): Promise<boolean> {
+  const { rows } = await client.query<{ valid: boolean }>(
+    'SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass($1)',
+    [`tapedeck.${name}`],
+  );
+  if (rows[0]?.valid === true) return false;
+  // One that was not finished.
+  await client.query(`DROP INDEX CONCURRENTLY IF EXISTS tapedeck.${name}`);
+  await client.query(`CREATE INDEX CONCURRENTLY ${name} ON tapedeck.${table} ${definition}`);
+  return true;
 }
 
 /** Tries again where somebody was in the way: those who write come first. */
 async function inTransaction<T>(client: Client, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await client.query(`BEGIN; SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
+      await client.query(
+        `BEGIN; SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'; SET LOCAL search_path = pg_catalog, pg_temp`,
+      );
       const result = await work();
       await client.query('COMMIT');
       return result;

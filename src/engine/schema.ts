@@ -14,6 +14,9 @@ export const CREATED_BY = 'mcp-tapedeck';
 /** The oldest version of this program's schema that a writer may have been made for. */
 const MIN_WRITER = 1;
 
+/** The index of texts has so many bytes of each payload; of frames that are larger there is an index of their sizes. */
+export const INDEXED_BYTES = 32_768;
+
 /** Weeks for which there are partitions from the beginning, this one included; `maintain` keeps as many ahead. */
 export const WEEKS_AHEAD = 8;
 
@@ -215,7 +218,7 @@ END $$;
 -- that is not ASCII is written as \\ooo.
 CREATE FUNCTION tapedeck.payload_text(payload bytea) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN lower(encode(substring(payload FROM 1 FOR 32768), 'escape') COLLATE "C");
+RETURN lower(encode(substring(payload FROM 1 FOR ${INDEXED_BYTES}), 'escape') COLLATE "C");
 `;
 
 /** A partition is made beside its table and attached: making it in place would stop all writers. */

@@ -82,7 +82,9 @@ export function engineError(error: unknown, engine: string): Error {
         cause: error,
       });
     default:
-      return error as Error;
+      // What is not the engine's is a fault of ours, and shown as one.
+      if (state === null || !SQLSTATE.test(state)) return error as Error;
+      return new TapedeckError('io', `${engine} refuses what it was asked: ${what}`, { cause: error });
   }
 }
 

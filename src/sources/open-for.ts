@@ -15,8 +15,13 @@ export type OpenOptions = {
 /** Besides what is said of a store: of an engine how far the fetching is, and what there is to know. */
 export type OpenNotices = CatchUpNotices & {
   onPulled?(bytes: number, total: number): void;
+  onCounted?(sessions: number): void;
+  onFetched?(): void;
   onNote?(text: string): void;
 };
+
+/** What nobody is told of. */
+export const SILENT = { onPulled() {}, onCounted() {}, onFetched() {}, onNote() {} };
 
 /** `close` removes what was fetched, too. `file`: where it is. */
 export type OpenedStore = { store: Store; file: string; close(): void };
@@ -32,8 +37,7 @@ export async function openFor(
 ): Promise<OpenedStore> {
   if (isEngineUrl(db)) {
     const { openEngine } = await import('../engine/read/open-engine.ts');
-    const { onPulled = () => {}, onNote = () => {} } = notices;
-    return openEngine(db, needs, { env, notices: { ...notices, onPulled, onNote } });
+    return openEngine(db, needs, { env, notices: { ...SILENT, ...notices } });
   }
   const store = await openIndexed(db, notices, mostFrames);
   return { store, file: db, close: () => void store.close() };

@@ -105,6 +105,35 @@ withEngine('engine maintain and drop', () => {
     );
   });
 
+  test('keeps what a filter may hold for, beside what has errors', async () => {
+    const engine = engineHere();
+    const day = daysAgo(140);
+    await engine.query('SELECT tapedeck.add_week($1)', [day]);
+    const incident = await plantSession(engine.owner, { day, labels: '{"incident":"it\'s 7"}' });
+    const slow = await plantSession(engine.owner, { day }, { latency: 5_000_000 });
+    const failed = await plantSession(engine.owner, { day, errors: 1 });
+    const gone = await plantSession(engine.owner, { day, name: 'incident' });
+    const filter = `label~"INCIDENT=it's" or (dur>4s name=text)`;
+    const words = ['--older-than', '130d', '--keep-errors', '--keep', filter];
+    expect(await maintain(engine.url, ...words)).toContain(`${weekOf(day)}  deleted 1 session, kept 3\n`);
+    for (const session of [incident, slow, failed]) expect(await rowCounts(engine, session)).toEqual({});
+    expect(Object.values(await rowCounts(engine, gone))).toEqual(TABLES.map(() => 0));
+    expect(await maintain(engine.url, ...words)).not.toContain(weekOf(day));
+    const slip = await tapedeckInProcess(['engine', 'maintain', '--to', engine.url, '--keep', 'dur>1s']);
+    expect(slip.stderr).toContain('`--keep` goes with `--older-than`');
+    const wrong = await tapedeckInProcess([
+      'engine',
+      'maintain',
+      '--to',
+      engine.url,
+      '--older-than',
+      '9d',
+      '--keep',
+      'x=1',
+    ]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Expected a field')]);
+  });
+
   test('waits for writers, and lets them go first', async () => {
     const engine = engineHere();
     const day = daysAgo(100);

@@ -5,9 +5,10 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { openStore, type Store } from '../../src/store/file/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { processStarted } from '../../src/store/file/process.ts';
-import { type Database, newDatabase, withEngine } from '../support/engine.ts';
+import { withEngine } from '../support/engine.ts';
+import { expectSame, fleet, newStore, ship } from '../support/fleet.ts';
 import { IS_FULL, inFull, scale } from '../support/scale.ts';
 import { storeSession } from '../support/stored.ts';
 import {
@@ -19,44 +20,6 @@ import {
   tempFolder,
   tempStore,
 } from '../support/tapedeck.ts';
-
-/** What an engine with a host's store has to do with it: who writes there, who reads. */
-type Fleet = { database: Database; host: string; reader: string; env: Record<string, string> };
-
-async function fleet(): Promise<Fleet> {
-  const database = await newDatabase();
-  const { code, stderr } = await tapedeckInProcess(['engine', 'init', '--to', database.url]);
-  if (code !== 0) throw new Error(stderr);
-  const [host, reader] = [await database.login('tapedeck_ship'), await database.login('tapedeck_read')];
-  return { database, host, reader, env: { XDG_CACHE_HOME: tempFolder() } };
-}
-
-async function ship({ host }: Fleet, file: string): Promise<void> {
-  const options = ['--imported', '--ship-unredacted', '--to', host, '--db', file];
-  const { code, stderr } = await tapedeckInProcess(['ship', '--once', ...options]);
-  if (code !== 0) throw new Error(stderr);
-}
-
-function newStore(fill: (store: Store) => void): string {
-  const file = tempStore();
-  const store = openStore(file);
-  fill(store);
-  store.close();
-  return file;
-}
-
-/** Runs a command on the local store and on the engine. What it prints on the engine is what it prints here. */
-async function expectSame({ reader, env }: Fleet, file: string, words: readonly string[]): Promise<string> {
-  const [local, central] = await Promise.all(
-    [file, reader].map((db) => tapedeckInProcess([...words, '--db', db], { env })),
-  );
-  expect({ words, ...outcome(central) }).toEqual({ words, ...outcome(local) });
-  return String(central?.stdout);
-}
-
-function outcome(run: { code: number | null; stdout: Buffer; stderr: string } | undefined) {
-  return { code: run?.code, stdout: String(run?.stdout), stderr: run?.stderr };
-}
 
 const FORMATS = ['ndjson', 'har', 'mermaid', 'markdown', 'curl', 'otlp'];
 

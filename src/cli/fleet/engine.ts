@@ -3,7 +3,7 @@ import type { Argv } from 'yargs';
 import { TapedeckError } from '../../errors.ts';
 import { formatCount } from '../../inspect/view/text.ts';
 import { type Command, type Io, say } from '../io.ts';
-import { JSON_OPTION } from '../options.ts';
+import { FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 import { addressOf, ENGINE_OPTIONS, type RawEngine } from './address.ts';
 
@@ -12,6 +12,7 @@ type Options = RawEngine & {
   print: boolean;
   'older-than': string | undefined;
   'keep-errors': boolean;
+  keep: string | undefined;
   'text-index': boolean;
   yes: boolean;
   json: boolean;
@@ -43,6 +44,11 @@ export const engineCommand: Command<Options> = {
           type: 'boolean',
           default: false,
           describe: 'With --older-than: keep sessions with errors',
+        },
+        keep: {
+          ...FILTER_OPTION,
+          describe:
+            "With --older-than: keep sessions that this filter may hold for, such as 'label~incident'",
         },
         'text-index': {
           type: 'boolean',
@@ -95,18 +101,32 @@ async function migrate(options: Options, io: Io): Promise<void> {
 }
 
 async function maintain(options: Options, io: Io): Promise<void> {
-  const { 'older-than': age, 'keep-errors': keepErrors, json } = options;
-  if (keepErrors && age === undefined)
+  const { 'older-than': age, 'keep-errors': keepErrors, keep, json } = options;
+  const slip = keepErrors ? '--keep-errors' : keep === undefined ? null : '--keep';
+  if (slip !== null && age === undefined)
     throw new TapedeckError(
       'usage',
-      '`--keep-errors` goes with `--older-than`. Example: --older-than 90d --keep-errors',
+      `\`${slip}\` goes with \`--older-than\`. Example: --older-than 90d --keep-errors`,
     );
+  const filter = await readFilter(keep);
   const { readAge } = await import('../../config/sizes.ts');
   const olderThanMs = age === undefined ? null : readAge('--older-than', age);
   await withClient(options, io, async (client) => {
     const { maintainEngine, WITH_ERRORS } = await import('../../engine/maintain.ts');
     const { lineOf } = await import('./maintained.ts');
-    const kept = keepErrors ? WITH_ERRORS : null;
+    const { candidatesFor } = await import('../../engine/read/candidates.ts');
+    // Of what a filter says only a candidate is known here: so it keeps some more, and never less.
+    const tests = [
+      ...(keepErrors ? [WITH_ERRORS] : []),
+      ...(filter === undefined ? [] : [candidatesFor(filter)]),
+    ];
+    const kept =
+      tests.length === 0
+        ? null
+        : {
+            sql: tests.map(({ sql }) => `(${sql})`).join(' OR '),
+            values: tests.flatMap(({ values }) => values),
+          };
     await maintainEngine(client, { olderThanMs, kept, hasTextIndex: options['text-index'] }, (step) =>
       writeOutput(io, withLineEnds([json ? JSON.stringify(step) : lineOf(step)])),
     );

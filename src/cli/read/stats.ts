@@ -62,8 +62,8 @@ export async function stats(
 ): Promise<void> {
   const filter = await readFilter(written);
   const wanted: Needs = all
-    ? { of: 'matches', filter }
-    : { of: 'sessions', references: [session ?? 'latest'] };
+    ? { of: 'matches', filter, isCounted: true }
+    : { of: 'sessions', references: [session ?? 'latest'], filter, isCounted: true };
   await withStore(io, db, wanted, async (store) => {
     const only = all ? null : findSession(store, session ?? 'latest');
     const openFile = () => openSide(io, db, store);

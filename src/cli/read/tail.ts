@@ -7,6 +7,7 @@ import type { Filter } from '../../inspect/filter/filter.ts';
 import { frameJson } from '../../inspect/view/json.ts';
 import { arrivalLines, openCallLine, type TailViewOptions } from '../../inspect/view/tail.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
+import { SILENT } from '../../sources/open-for.ts';
 import { openForReading, type Store } from '../../store/file/open.ts';
 import { isEngineUrl } from '../../store/file/path.ts';
 import { openIndexed } from '../../store/keep/catch-up.ts';
@@ -119,8 +120,7 @@ async function followed(io: Io, { db, session }: Options): Promise<EngineFollowe
   const url = storeOf(io, db);
   if (!isEngineUrl(url)) return null;
   const { followEngine } = await import('../../engine/read/open-engine.ts');
-  const { onPulled = () => {}, onNote = () => {}, ...others } = notices(io);
-  return followEngine(url, session, { env: io.env, notices: { ...others, onPulled, onNote } });
+  return followEngine(url, session, { env: io.env, notices: { ...SILENT, ...notices(io) } });
 }
 
 /** Null where it was stopped before there was one. */

@@ -284,7 +284,7 @@ export function checkedStore(db: string | undefined): string | undefined {
   if (isEngineUrl(storePath(file)))
     throw new TapedeckError(
       'usage',
-      'Expected the file of a store to record into, got the URL of an engine. Record into a file, and ship that.',
+      'Expected the file of a store to record into, got the URL of an engine, from --db, TAPEDECK_DB or your configuration. Record into a file, and ship that.',
     );
   return file;
 }

@@ -12,19 +12,29 @@ import { PART_BYTES } from '../../store/file/columns.ts';
 /** A condition on `tapedeck.session AS s`, and the values of its parameters `$1`, `$2` and so on. */
 export type Condition = { sql: string; values: (string | number)[] };
 
-/** The condition for a filter; `values` come after `first` others. */
-export function candidatesFor(filter: Filter, first = 0): Condition {
+/** What an index of texts says, which weeks that are over may have. */
+export type IndexedTexts = {
+  /** The days of these weeks: from, and before. */
+  ranges: readonly (readonly [from: string, before: string])[];
+  /** By `needleKey`: all sessions of these weeks that may have such a text. None: there are too many. */
+  sessions: ReadonlyMap<string, readonly string[]>;
+};
+
+const NO_INDEX: IndexedTexts = { ranges: [], sessions: new Map() };
+
+/** The condition for a filter. */
+export function candidatesFor(filter: Filter, texts = NO_INDEX): Condition {
   const values: (string | number)[] = [];
   const bind = (value: string | number) => {
     values.push(typeof value === 'string' ? standIn(value) : value);
-    return `$${first + values.length}::${typeof value === 'string' ? 'text' : 'numeric'}`;
+    return `$${values.length}::${typeof value === 'string' ? 'text' : Number.isSafeInteger(value) ? 'bigint' : 'numeric'}`;
   };
 
   /** True for every session with a frame for which it holds. */
   function some(part: Filter): string {
     if (part.type === 'not') return `NOT ${every(part.part)}`;
     if (part.type !== 'term') return joined(part, some);
-    return part.isNegated ? `NOT ${every({ ...part, isNegated: false })}` : someSql(part, bind);
+    return part.isNegated ? `NOT ${every({ ...part, isNegated: false })}` : someSql(part, bind, texts);
   }
 
   /** True only for sessions where it holds for every frame. */
@@ -45,39 +55,43 @@ export function candidatesFor(filter: Filter, first = 0): Condition {
 
 type Bind = (value: string | number) => string;
 
-/** Asks about an expression; never NULL. */
+/** Asks about an expression. */
 type Ask = (expression: string) => string;
 
-function someSql(term: Term, bind: Bind): string {
+function someSql(term: Term, bind: Bind, texts: IndexedTexts): string {
   const { field, test } = term;
   if (isOfSession(field)) return sessionSql(term, bind, false);
   const ask = asking(test, bind, false);
+  // Where NULL is as good as false, and `coalesce` would keep an index from being used.
+  const inRows = asking(test, bind, false, (condition) => condition);
   switch (field) {
     case 'method':
-      return message(any(ask, 'm.canonical', 'm.method'));
+      return message(any(inRows, 'm.canonical', 'm.method'));
     case 'tool':
     case 'prompt':
     case 'resource':
-      return message(`m.canonical IN (${TARGETS[field]}) AND ${ask('m.target')}`);
+      return message(`m.canonical IN (${TARGETS[field]}) AND ${inRows('m.target')}`);
     case 'id':
     case 'problem':
-      return message(ask(`m.${field}`));
+      return message(inRows(`m.${field}`));
     case 'kind':
       return message(isAmong('m.kind', wordsOf(field, test)));
     case 'status':
       return statusSql(wordsOf(field, test));
     case 'dur':
-      return message(ask('m.latency'));
+      return message(inRows('m.latency'));
     case 'code':
-      return message(ask('m.error_code'));
+      return message(inRows('m.error_code'));
     case 'http':
-      return `EXISTS (SELECT FROM tapedeck.http_exchange AS h WHERE ${of('h')} AND ${ask('h.status')})`;
+      return `EXISTS (SELECT FROM tapedeck.http_exchange AS h WHERE ${of('h')} AND ${inRows('h.status')})`;
     case 'trace':
-      return behindOr(`EXISTS (SELECT FROM tapedeck.trace AS t WHERE ${of('t')} AND ${ask('t.trace_id')})`);
+      return behindOr(
+        `EXISTS (SELECT FROM tapedeck.trace AS t WHERE ${of('t')} AND ${inRows('t.trace_id')})`,
+      );
     case 'size':
-      return `EXISTS (SELECT FROM tapedeck.frame AS f WHERE ${of('f')} AND ${ask('f.size')})`;
+      return `EXISTS (SELECT FROM tapedeck.frame AS f WHERE ${of('f')} AND ${inRows('f.size')})`;
     case 'text':
-      return textSql(test, bind);
+      return textSql(test, bind, texts);
     case 'since':
       return ask(
         `(SELECT f.at FROM tapedeck.frame AS f WHERE ${of('f')} ORDER BY f.seq DESC LIMIT 1) + ${DISORDER_US}`,
@@ -116,12 +130,15 @@ function behindOr(sql: string): string {
   return `(${sql} OR s.sealed_at IS NULL AND (s.indexed < s.frames OR s.dropped > 0))`;
 }
 
+/** For a condition that may be inverted. */
+const neverNull = (condition: string) => `coalesce(${condition}, false)`;
+
 /** `isExact`: true only where the test holds; else wherever it may. */
-function asking(test: Test, bind: Bind, isExact: boolean): Ask {
+function asking(test: Test, bind: Bind, isExact: boolean, whole = neverNull): Ask {
   const value = once(() => bind(writtenIn(test)));
   if (test.type !== 'matches') {
     const operator = test.type === 'equals' ? '=' : test.operator;
-    return (expression) => `coalesce(${expression} ${operator} ${value()}, false)`;
+    return (expression) => whole(`${expression} ${operator} ${value()}`);
   }
   const { pattern } = test;
   if (pattern.type === 'regex') return (expression) => (isExact ? 'false' : `${expression} IS NOT NULL`);
@@ -160,13 +177,13 @@ function wordsOf(field: FieldName, test: Test): string[] {
 /** The words are ours. */
 function isAmong(expression: string, words: readonly string[]): string {
   if (words.length === 0) return 'false';
-  return `coalesce(${expression} IN (${words.map((word) => `'${word}'`).join(', ')}), false)`;
+  return `${expression} IN (${words.map((word) => `'${word}'`).join(', ')})`;
 }
 
 function statusSql(words: readonly string[]): string {
   const conditions = [
     isAmong('m.outcome', words),
-    ...(words.includes('cancelled') ? [`coalesce(m.relation = 'cancel', false)`] : []),
+    ...(words.includes('cancelled') ? [`m.relation = 'cancel'`] : []),
     ...(words.includes('unanswered') ? [UNANSWERED] : []),
   ];
   return message(`(${conditions.join(' OR ')})`);
@@ -180,27 +197,64 @@ const UNANSWERED = `m.kind = 'request' AND m.outcome IS NULL AND NOT EXISTS (SEL
 const LEAST_NEEDLE = 3;
 
 /**
- * Bytes are looked for in what `encode(…, 'escape')` makes of them: ASCII as it is, backslashes twice, all else as \ooo.
- * Two characters beyond ASCII are of those in small letters: U+0130 begins with `i`, U+212A is `k`.
+ * ASCII of which one must be in the bytes where the test holds, in small letters; none where nothing can be said. Two characters beyond
+ * ASCII are of those in small letters: U+0130 begins with `i`, U+212A is `k`.
  */
-function textSql(test: Test, bind: Bind): string {
-  if (test.type !== 'matches' || test.pattern.type === 'regex') return 'true';
+function needlesOf(test: Test): string[] {
+  if (test.type !== 'matches' || test.pattern.type === 'regex') return [];
   const runs = foldCase(test.pattern.text).split(BEYOND_ASCII);
   const safe = longest(runs.flatMap((run) => run.split(/[ik]+/)));
-  const needles =
-    safe.length >= LEAST_NEEDLE
-      ? [safe]
-      : longest(runs) === ''
-        ? []
-        : [longest(runs), '\\304\\260', '\\342\\204\\252'];
-  if (needles.length === 0) return 'true';
+  if (safe.length >= LEAST_NEEDLE) return [escaped(safe)];
+  const any = longest(runs);
+  return any === '' ? [] : [escaped(any), '\\304\\260', '\\342\\204\\252'];
+}
+
+/** Bytes are looked for in what `encode(…, 'escape')` makes of them: ASCII as it is, backslashes twice, all else as \ooo. */
+function escaped(text: string): string {
+  return text.replaceAll('\\', '\\\\');
+}
+
+/** What an index of texts is asked for: by its key, the needles of each text that the filter is about. */
+export function textsIn(filter: Filter): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  const add = (part: Filter): void => {
+    if (part.type !== 'term') {
+      for (const inner of part.type === 'not' ? [part.part] : part.parts) add(inner);
+      return;
+    }
+    const needles = part.field === 'text' ? needlesOf(part.test) : [];
+    // A trigram has three characters.
+    if (needles.length > 0 && needles.every((needle) => needle.length >= LEAST_NEEDLE))
+      found.set(needleKey(needles), needles);
+  };
+  add(filter);
+  return found;
+}
+
+function needleKey(needles: readonly string[]): string {
+  return needles.join('\n');
+}
+
+/** `bound`: the needles as parameters. */
+export function payloadHasSql(bound: readonly string[]): string {
   const text = `lower(encode(f.payload, 'escape') COLLATE "C")`;
-  const conditions = needles.map((needle, i) => {
-    const escaped = i === 0 ? needle.replaceAll('\\', '\\\\') : needle;
-    return `position(${bind(escaped)} IN ${text}) > 0`;
-  });
   // What has more than one part may have it across two of them.
-  return `EXISTS (SELECT FROM tapedeck.frame AS f WHERE ${of('f')} AND (f.size > ${PART_BYTES} OR ${conditions.join(' OR ')}))`;
+  return `(f.size > ${PART_BYTES} OR ${bound.map((needle) => `position(${needle} IN ${text}) > 0`).join(' OR ')})`;
+}
+
+function textSql(test: Test, bind: Bind, { ranges, sessions }: IndexedTexts): string {
+  const needles = needlesOf(test);
+  if (needles.length === 0) return 'true';
+  const sql = `EXISTS (SELECT FROM tapedeck.frame AS f WHERE ${of('f')} AND ${payloadHasSql(needles.map(bind))})`;
+  const keys = sessions.get(needleKey(needles));
+  if (keys === undefined || ranges.length === 0) return sql;
+  return `(CASE WHEN ${isInRanges('s.day', ranges)} THEN s.session = ANY ('{${keys.join(',')}}'::uuid[]) ELSE ${sql} END)`;
+}
+
+/** Days are of the engine's own type: there is nothing in them to quote. */
+export function isInRanges(day: string, ranges: IndexedTexts['ranges']): string {
+  const each = ranges.map(([from, before]) => `${day} >= '${from}' AND ${day} < '${before}'`);
+  return `(${each.join(' OR ')})`;
 }
 
 function longest(texts: readonly string[]): string {

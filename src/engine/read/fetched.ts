@@ -57,6 +57,23 @@ function readingOf(type: EngineTable['columns'][number]['type']): Reading {
   return type === 'bytea' ? 'bytes' : 'text';
 }
 
+/** In place of what no figure is made of: payloads, and what headers may hold. */
+const UNCOUNTED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  frame: { payload: `''::bytea`, sha256: 'NULL::text', rules: 'NULL::text' },
+  http_exchange: {
+    ...{ request_headers: `'[]'`, response_headers: `'[]'`, request_trailers: 'NULL::text' },
+    ...{ response_trailers: 'NULL::text', informations: 'NULL::text', edits: 'NULL::text' },
+  },
+};
+
+/** What of a session is fetched to count it: the rows of its frames without their bytes. */
+export const COUNTED_TABLES: readonly ReadTable[] = FRAME_TABLES.filter(({ name }) =>
+  ['frame', 'http_exchange', 'message', 'trace'].includes(name),
+).map((table) => {
+  const stands = table.columns.map((column) => UNCOUNTED[table.name]?.[column] ?? `x.${column}`);
+  return { ...table, sql: ['x.session::text', ...stands].join(', ') };
+});
+
 /** The tables that only an engine has in this form, with what becomes of a row in a store. */
 type Put = (session: number, row: Record<string, Value>) => void;
 

@@ -18,10 +18,13 @@ export type Found = {
   frames: number;
   bytes: number;
   isSealed: boolean;
+  /** Whether the index of its messages is complete; else whoever reads it completes it, from its payloads. */
+  isIndexed: boolean;
 };
 
 const COLUMNS = `s.session::text AS key, s.day::text AS day, coalesce(s.id, '') AS id, coalesce(s.host, '') AS host,
   s.started_at AS "startedAt", s.frames, s.bytes, s.sealed_at IS NOT NULL AS "isSealed",
+  (s.sealed_at IS NOT NULL OR s.indexed >= s.frames AND s.dropped = 0) IS TRUE AS "isIndexed",
   concat(s.revision, '.', s.cursor, '.', (extract(epoch FROM s.received_at) * 1000000)::bigint) AS version`;
 
 const NEWEST_FIRST = 'ORDER BY s.started_at DESC, s.session DESC';

@@ -1,26 +1,30 @@
 /** From what somebody asks for to the sessions that must be here, so that the answer is the same as if all of them were. */
 
 import { TapedeckError } from '../../errors.ts';
+import { filterField } from '../../inspect/filter/fields.ts';
 import { EVERYTHING, type Filter, isAboutSessions } from '../../inspect/filter/filter.ts';
 import { eachSessionWith } from '../../inspect/filter/sql.ts';
 import { eachHit } from '../../inspect/search.ts';
 import type { Store } from '../../store/file/open.ts';
 import { type SessionRow, sessionsBehind, stateOf } from '../../store/read/sessions.ts';
-import { candidatesFor } from './candidates.ts';
+import { candidatesFor, type IndexedTexts } from './candidates.ts';
 import type { FetchedStore } from './fetched.ts';
 import type { Finder, Found } from './find.ts';
 import type { Puller, PullNotices } from './pull.ts';
 
 /** What is fetched, so that what is asked of it has the same answer as if everything were there. */
 export type Needs =
-  /** These sessions, each by an id, the beginning of one, `host/id`, a name or `latest`, with all their frames. */
-  | { of: 'sessions'; references: readonly string[] }
+  /**
+   * These sessions, each by an id, the beginning of one, `host/id`, a name or `latest`, with all their frames. `isCounted`: figures
+   * are all that is made of them, of the frames for which the filter holds.
+   */
+  | { of: 'sessions'; references: readonly string[]; isCounted?: boolean; filter?: Filter | undefined }
   /** What the rows of sessions say: of all of them, or of the newest. */
   | { of: 'rows'; most: number }
   /**
    * Every session with a frame for which the filter holds, with all its frames; or the newest of them, until there are `most` of
    * them, or more than `mostFrames` of their frames, for which it holds. `isList`: of the sessions no more than their rows is shown.
-   * `withRuns`: with the rows of the others in their runs.
+   * `isCounted`: figures are all that is made of them. `withRuns`: with the rows of the others in their runs.
    */
   | {
       of: 'matches';
@@ -28,6 +32,7 @@ export type Needs =
       most?: number;
       mostFrames?: number;
       isList?: boolean;
+      isCounted?: boolean;
       withRuns?: boolean;
     }
   /** The sessions of a run of a client, by its id, the beginning of one, its name or `latest`. */
@@ -38,7 +43,14 @@ export type EngineOptions = {
   notices: PullNotices & { onIndexing(session: SessionRow): void };
 };
 
-export type Fetching = { finder: Finder; puller: Puller; fetched: FetchedStore; options: EngineOptions };
+export type Fetching = {
+  finder: Finder;
+  puller: Puller;
+  fetched: FetchedStore;
+  /** What the engine's index of texts says of a filter's. */
+  texts(filter: Filter): Promise<IndexedTexts>;
+  options: EngineOptions;
+};
 
 /** Fetches what is needed. Throws `TapedeckError` `ambiguous` where hosts share an id. */
 export async function fetchNeeds(needs: Needs, work: Fetching): Promise<void> {
@@ -47,7 +59,7 @@ export async function fetchNeeds(needs: Needs, work: Fetching): Promise<void> {
   await puller.rows(await finder.newest(1));
   switch (needs.of) {
     case 'sessions':
-      for (const reference of needs.references) await fetchNamed(reference, work);
+      for (const reference of needs.references) await fetchNamed(reference, needs, work);
       return;
     case 'rows':
       await puller.rows(await finder.newest(needs.most));
@@ -62,7 +74,11 @@ export async function fetchNeeds(needs: Needs, work: Fetching): Promise<void> {
   }
 }
 
-async function fetchNamed(reference: string, work: Fetching): Promise<void> {
+async function fetchNamed(
+  reference: string,
+  { filter = EVERYTHING, isCounted = false }: Extract<Needs, { of: 'sessions' }>,
+  work: Fetching,
+): Promise<void> {
   const { finder, puller, options } = work;
   const found = await finder.named(reference);
   const [one, another] = found;
@@ -72,7 +88,7 @@ async function fetchNamed(reference: string, work: Fetching): Promise<void> {
     return puller.rows(found);
   }
   const named = `${one.host}/${one.id}` === reference ? { ...one, id: reference } : one;
-  await fetchWhole([named], work);
+  await (isCounted && !asksForText(filter) ? fetchCounted([named], work) : fetchWhole([named], work));
   if (!one.isSealed)
     options.notices.onNote(`session ${one.id} has not arrived whole yet${howFar(work, one)}`);
   const [, ...earlier] = await finder.ofSameServer(one, EARLIER_SESSIONS + 1);
@@ -116,23 +132,40 @@ async function fetchWhole(sessions: readonly Found[], { puller, fetched, options
   }
 }
 
+/** Brings what figures are made of. Where an index is not complete it takes the payloads to complete it. */
+async function fetchCounted(sessions: readonly Found[], work: Fetching): Promise<void> {
+  const { puller } = work;
+  await puller.figures(sessions.filter(({ isIndexed }) => isIndexed));
+  await fetchWhole(
+    sessions.filter(({ isIndexed }) => !isIndexed),
+    work,
+  );
+}
+
+function asksForText(filter: Filter): boolean {
+  if (filter.type === 'term') return filterField(filter.field).type === 'payload';
+  return (filter.type === 'not' ? [filter.part] : filter.parts).some(asksForText);
+}
+
 /** So many sessions come at first, then twice as many each time. */
 const FIRST_WAVE = 20;
 
 const MOST_IN_A_WAVE = 500;
 
 async function fetchMatches(needs: Extract<Needs, { of: 'matches' }>, work: Fetching): Promise<void> {
-  const { finder, puller, fetched } = work;
-  const { filter = EVERYTHING, isList = false, withRuns = false, most, mostFrames } = needs;
-  const condition = candidatesFor(filter);
+  const { finder, puller, fetched, texts } = work;
+  const { filter = EVERYTHING, isList = false, isCounted = false, withRuns = false } = needs;
+  const { most, mostFrames } = needs;
+  const condition = candidatesFor(filter, await texts(filter));
   const needsFrames = !isList || !isAboutSessions(filter);
   const isBounded = most !== undefined || mostFrames !== undefined;
   let size = isBounded ? FIRST_WAVE : MOST_IN_A_WAVE;
   let last: Found | undefined;
   for (;;) {
     const wave = await finder.newest(size, condition, last);
-    if (needsFrames) await fetchWhole(wave, work);
-    else await puller.rows(wave);
+    if (!needsFrames) await puller.rows(wave);
+    else if (isCounted && !asksForText(filter)) await fetchCounted(wave, work);
+    else await fetchWhole(wave, work);
     if (withRuns) await puller.rows(await finder.inRunsOf(wave));
     last = wave.at(-1);
     if (wave.length < size || isEnough(fetched.store, filter, most, mostFrames)) break;

@@ -4,6 +4,7 @@
  */
 
 import { TapedeckError } from '../../errors.ts';
+import type { Filter } from '../../inspect/filter/filter.ts';
 import { parseSize } from '../../inspect/filter/values.ts';
 import { fetchedFolder } from '../../store/file/path.ts';
 import { connectEngine, readAddress } from '../connect.ts';
@@ -14,6 +15,7 @@ import { createFetched, type FetchedStore } from './fetched.ts';
 import { createFinder, type Found } from './find.ts';
 import { type EngineOptions, type Fetching, fetchNeeds, type Needs } from './needs.ts';
 import { createPuller } from './pull.ts';
+import { askTextIndex } from './text-index.ts';
 
 const DEFAULT_CACHE = '2gb';
 
@@ -26,6 +28,7 @@ export async function openEngine(
   const reading = await connectReader(url, options);
   try {
     await reading.atOneMoment((work) => fetchNeeds(needs, work));
+    options.notices.onFetched();
     return reading.fetched;
   } catch (error) {
     reading.fetched.close();
@@ -56,7 +59,8 @@ async function connectReader(url: string, options: EngineOptions): Promise<Readi
     fetched = createFetched(folder);
     const cache = openCache(folder, meta.id, fetched.store, cacheBytes);
     const puller = createPuller(client, fetched, cache, options.notices);
-    const work = { finder: createFinder(client), puller, fetched, options };
+    const texts = (filter: Filter) => askTextIndex(client, filter);
+    const work = { finder: createFinder(client), puller, fetched, texts, options };
     return {
       ...{ fetched, disconnect },
       async atOneMoment(act) {

@@ -4,12 +4,16 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Client } from 'pg';
 import type { Cache } from './cache.ts';
 import { copyOut } from './copy-out.ts';
-import { type FetchedStore, FRAME_TABLES, type ReadTable, SESSION_TABLE } from './fetched.ts';
+import { COUNTED_TABLES, type FetchedStore, FRAME_TABLES, type ReadTable, SESSION_TABLE } from './fetched.ts';
 import type { Found } from './find.ts';
 
 export type PullNotices = {
   /** Bytes of payloads that have come so far, of so many. */
   onPulled(bytes: number, total: number): void;
+  /** Sessions of which what is counted has come so far. */
+  onCounted(sessions: number): void;
+  /** All that is needed is here. */
+  onFetched(): void;
   onNote(text: string): void;
 };
 
@@ -18,6 +22,8 @@ export type Puller = {
   rows(sessions: readonly Found[]): Promise<void>;
   /** Everything of the sessions. */
   frames(sessions: readonly Found[]): Promise<void>;
+  /** What figures are made of: everything but payloads and headers, with the lists of tools that servers have given. */
+  figures(sessions: readonly Found[]): Promise<void>;
   /** Of sessions whose rows are here: the lists of tools that their servers have given. */
   tools(sessions: readonly Found[]): Promise<void>;
   /** The rows of sessions that have begun since, as they were before anything of them came. */
@@ -43,6 +49,7 @@ export function createPuller(
 ): Puller {
   const ids = new Map<string, string>();
   const whole = new Set<string>();
+  let counted = 0;
 
   async function copy(
     { name, columns, readings, sql }: ReadTable,
@@ -149,6 +156,47 @@ export function createPuller(
     }
   }
 
+  async function figures(sessions: readonly Found[]): Promise<void> {
+    await rows(sessions);
+    const wanted = sessions.filter(({ key }) => !whole.has(key) && fetched.numberOf(key) !== undefined);
+    for (const some of slices(wanted, SESSIONS_AT_ONCE)) {
+      for (const table of COUNTED_TABLES)
+        await copy(table, `${among(some)} ${order(table)}`, addTo(table.name));
+      await lists(some);
+      for (const one of some) settle(one);
+      counted += some.length;
+      notices.onCounted(counted);
+    }
+  }
+
+  /** Brings the bytes of answers to `tools/list` to sessions whose frames are here without. */
+  async function lists(sessions: readonly Found[]): Promise<void> {
+    const { store } = fetched;
+    const answers = store
+      .prepare<[number], number>(
+        `SELECT DISTINCT a.seq FROM message AS q
+         JOIN message AS a ON a.session = q.session AND a.to_seq = q.seq AND a.to_n = q.n AND a.relation = 'reply'
+         WHERE q.session = ? AND q.kind = 'request' AND q.canonical = 'tools/list'`,
+      )
+      .pluck();
+    const empty = store.prepare('DELETE FROM frame WHERE session = ? AND seq = ?');
+    const places = sessions.flatMap(({ key }) => {
+      const number = Number(fetched.numberOf(key));
+      return answers.all(number).map((seq) => {
+        empty.run(number, seq);
+        return `('${key}'::uuid, ${seq}::bigint)`;
+      });
+    });
+    for (const some of slices(places, ROWS_AT_ONCE))
+      for (const name of ['frame', 'frame_part'])
+        await copy(
+          tableNamed(name),
+          `JOIN (VALUES ${some.join(', ')}) AS v (key, seq) ON x.session = v.key AND x.seq = v.seq
+           ${among(sessions)} ${order(tableNamed(name))}`,
+          addTo(name),
+        );
+  }
+
   /** Of a session that is still arriving the row is ahead of its frames. */
   function settle({ key, isSealed }: Found): void {
     if (isSealed) return;
@@ -217,7 +265,7 @@ export function createPuller(
     return [Math.max(seq ?? 0, indexed ?? 0), indexed ?? 0, exchange ?? 0];
   }
 
-  return { rows, frames, tools, begun, rest };
+  return { rows, frames, figures, tools, begun, rest };
 }
 
 type Value = string | number | Buffer | null;

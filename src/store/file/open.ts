@@ -221,7 +221,7 @@ function assertNoEngine(file: string): void {
   if (isEngineUrl(file))
     throw new TapedeckError(
       'usage',
-      'Expected the file of a store, got the URL of an engine. Name a file with --db, or in TAPEDECK_DB.',
+      'Expected the file of a store, got the URL of an engine, from --db, TAPEDECK_DB or your configuration. Name a file with --db.',
     );
 }
 

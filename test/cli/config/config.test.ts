@@ -214,7 +214,7 @@ test.each(Object.entries(KEYS).filter(([, { inProject }]) => inProject === false
   async (name, { kind }) => {
     const at = place();
     const samples = {
-      path: 'x.db',
+      store: 'x.db',
       text: 'x',
       size: '1mb',
       age: '1s',
@@ -249,7 +249,7 @@ test.each([
   ['{ "retention": "30d" }', /:1:16: Expected an object for `retention`/],
   ['{ "strict": "yes" }', /:1:13: Expected true or false for `strict`, got "yes"/],
   ['{ "ignore": [1] }', /:1:13: Expected a list of strings for `ignore`/],
-  ['{ "db": "" }', /Expected a path, as a string for `db`/],
+  ['{ "db": "" }', /Expected a path or the URL of an engine, as a string for `db`/],
   ['{ "db": "a", "db": "b" }', /:1:14: `db` stands here twice/],
   ['{ "db": "a"', /:1:12: not valid JSON: close brace expected/],
   ['[]', /:1:1: Expected an object/],
@@ -305,4 +305,47 @@ test('faults come from a file that the command line names, and from none that is
   expect(await refusal(at, plan)).toContain('Expected `--fault` with `--seed`');
   const named = await tapedeckInProcess([...plan, '--config', at.own], at);
   expect(named.stdout.toString()).toMatch(/^plan: tools\/call echo [0-9a-f]{6} #1: fault 1: drop$/m);
+});
+
+test('the store may be an engine for what reads; what writes refuses it, and no password is shown', async () => {
+  const at = place();
+  const url = 'postgres://ann:hush@127.0.0.1:1/deck';
+  writeFileSync(at.own, JSON.stringify({ db: ` ${url} ` }));
+  const run = (...words: string[]) => tapedeckInProcess(words, { cwd: at.cwd, env: at.env });
+  const reading = [['list'], ['show'], ['stats'], ['search', 'x'], ['check'], ['export'], ['scan'], ['tail']];
+  for (const words of sample([
+    ...reading,
+    ['diff', 'a', 'b'],
+    ['verify', 'a', '--', 'true'],
+    ['replay', 'a'],
+    ['mcp'],
+  ])) {
+    const { code, stderr } = await run(...words);
+    expect([words, code, stderr]).toEqual([
+      words,
+      2,
+      expect.stringContaining('ann@127.0.0.1:1/deck cannot be reached'),
+    ]);
+    expect(stderr).not.toContain('hush');
+  }
+  for (const words of sample([
+    ['record', '--', 'true'],
+    ['prune', '--older-than', '1d'],
+    ['redact', 'a'],
+    ['import', 'x.ndjson'],
+    ['pack', '--older-than', '1d'],
+    ['ship', '--to', url],
+  ])) {
+    const { code, stderr } = await run(...words);
+    expect([words, code, stderr]).toEqual([
+      words,
+      2,
+      expect.stringContaining('got the URL of an engine, from --db, TAPEDECK_DB or your configuration'),
+    ]);
+    expect(stderr).not.toContain('hush');
+  }
+  const shown = await configOf(at);
+  expect(shown['db']).toEqual([
+    { key: 'db', value: 'postgres://ann:…@127.0.0.1:1/deck', from: `${at.own}:1:7` },
+  ]);
 });
