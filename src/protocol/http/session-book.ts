@@ -2,8 +2,8 @@
  * Keeps the sessions of one proxy run: which are open, the keys of each, and the session that each connection carried last.
  * Reports every change once, in the order in which it happened. The decisions are made in `sessions.ts`.
  *
- * Memory is bounded: of open sessions `maxOpen`, of those that ended, and of connections, `maxRemembered` each; of the keys
- * of one session `MAX_KEYS`. The oldest are forgotten first. An open session is never forgotten: idleness ends it, at once
+ * Memory is bounded: of open sessions `maxOpen`; of those that ended and may go on, and of connections, `maxRemembered` each; of
+ * those that ended for good `maxFinished`; of the keys of one session `MAX_KEYS`. The oldest are forgotten first. An open session is never forgotten: idleness ends it, at once
  * where too many are open. Every operation takes constant time, however many are.
  */
 
@@ -43,8 +43,8 @@ export type Session = Shelved & {
   keys: string[];
   /** What was answered with success first; after a probe alone the client may yet turn to `initialize`. */
   established: 'not-yet' | 'by-probe' | 'by-message';
-  /** Exchanges that have no answer yet and may found the session. */
-  pending: Map<number, RequestKind>;
+  /** Exchanges that have no answer yet and may found the session; null where there are none, as in most of thousands. */
+  pending: Map<number, RequestKind> | null;
   /** The exchange that is its legacy SSE stream. */
   stream: number | null;
   isModern: boolean;
@@ -70,7 +70,7 @@ export type IdleGaps = { known: number; stateless: number; settingUp: number };
 /** `isHere`: it was last on the connection in question. */
 export type Suits = (session: Session, isHere: boolean) => boolean;
 
-export type BookLimits = { maxOpen: number; maxRemembered: number };
+export type BookLimits = { maxOpen: number; maxRemembered: number; maxFinished: number };
 
 export type SessionBook = {
   open(at: number): Session;
@@ -104,13 +104,16 @@ const NONE: readonly string[] = [];
 export function createSessionBook(
   onChange: (change: SessionChange) => void,
   idle: IdleGaps,
-  { maxOpen, maxRemembered }: BookLimits,
+  { maxOpen, maxRemembered, maxFinished }: BookLimits,
 ): SessionBook {
   /** The one that was active last comes last. */
   const opened = new BoundedMap<number, Session>(Number.POSITIVE_INFINITY);
   /** Those of them that have no exchange in flight, in the same order. */
   const quiet = new BoundedMap<number, Session>(Number.POSITIVE_INFINITY);
-  const ended = new BoundedMap<number, Session>(maxRemembered, forget);
+  /** Ended because nobody spoke to them: a client that names one again goes on with it. */
+  const resting = new BoundedMap<number, Session>(maxRemembered, forget);
+  /** Ended for good: only stragglers come. Those spoken to last come last. */
+  const finished = new BoundedMap<number, Session>(maxFinished, forget);
   const keys = createKeys<Session>();
   const shelves = createShelves<Session>();
   const byConnection = new BoundedMap<string, Session>(maxRemembered);
@@ -135,7 +138,7 @@ export function createSessionBook(
 
   function learn(session: Session, key: string): void {
     if (keys.find(key) === session) return;
-    if (!isOpen(session) && !ended.has(session.number)) return;
+    if (!isOpen(session) && !resting.has(session.number) && !finished.has(session.number)) return;
     unlearn(session, key);
     session.keys.push(key);
     keys.add(key, session);
@@ -171,7 +174,7 @@ export function createSessionBook(
 
   function reopen(session: Session, at: number): void {
     session.endReason = null;
-    ended.delete(session.number);
+    resting.delete(session.number);
     opened.set(session.number, session);
     keys.move(session.keys, session);
     onChange({ type: 'reopened', session: session.number });
@@ -184,6 +187,7 @@ export function createSessionBook(
     session.turn = turns;
     opened.use(session.number);
     quiet.use(session.number);
+    finished.use(session.number);
     shelves.use(session);
   }
 
@@ -201,7 +205,7 @@ export function createSessionBook(
     shelves.put(session, NONE);
     keys.move(session.keys, session);
     onChange({ type: 'ended', session: session.number, at, reason });
-    ended.set(session.number, session);
+    (mayGoOn(session) ? resting : finished).set(session.number, session);
   }
 
   function forget(session: Session): void {
@@ -279,7 +283,7 @@ function newSession(number: number, at: number): Session {
     basis: 'stateless',
     keys: [],
     established: 'not-yet',
-    pending: new Map(),
+    pending: null,
     stream: null,
     isModern: false,
     isUnnamed: false,

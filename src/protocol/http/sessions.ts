@@ -47,6 +47,7 @@ export type HttpSessionsOptions = {
   idle?: IdleGaps;
   maxOpen?: number;
   maxRemembered?: number;
+  maxFinished?: number;
 };
 
 type SessionExchange = { facts: RequestFacts; body: Body; session: Session; status: number | null };
@@ -56,12 +57,16 @@ const MINUTE = 60_000_000;
 /** OAuth needs a human, hence the patience with what is being set up. */
 const IDLE: IdleGaps = { known: 30 * MINUTE, stateless: 5 * MINUTE, settingUp: 10 * MINUTE };
 
-/** So many sessions may be open in one proxy run, and are kept for late traffic once they have ended. */
+/** So many sessions may be open in one proxy run, and so many that were idle are remembered, because their clients may come back. */
 export const MAX_SESSIONS = 10_000;
+
+/** Of sessions that a client or the server has ended, so many are remembered, for answers and requests that come late. */
+const MAX_FINISHED = 1000;
 
 export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
   const { onChange, idle = IDLE, maxOpen = MAX_SESSIONS, maxRemembered = MAX_SESSIONS } = options;
-  const book = createSessionBook(onChange, idle, { maxOpen, maxRemembered });
+  const { maxFinished = Math.min(MAX_FINISHED, maxRemembered) } = options;
+  const book = createSessionBook(onChange, idle, { maxOpen, maxRemembered, maxFinished });
   const exchanges = new Map<number, SessionExchange>();
 
   function assign(request: RequestFacts, messages: readonly Message[] | null): number {
@@ -113,7 +118,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     if (exchange === undefined) return;
     const { facts, session } = exchange;
     const isItsStream = isBeingSetUp(session);
-    session.pending.delete(number);
+    settled(session, number);
     book.learn(session, announcedKey(target, facts.target));
     if (!isItsStream) return;
     session.stream = number;
@@ -126,7 +131,7 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     if (exchange === undefined) return;
     const { session } = exchange;
     exchanges.delete(number);
-    session.pending.delete(number);
+    settled(session, number);
     book.leave(session, at);
     if (session.stream !== number) return;
     session.stream = null;
@@ -147,7 +152,10 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
 /** The session takes on what the request tells, and waits for the answer. */
 function begin({ facts, body, session }: SessionExchange): void {
   // A body that is not read yet may be anything.
-  if (body.kind !== 'other' || facts.method === 'POST') session.pending.set(facts.exchange, body.kind);
+  if (body.kind !== 'other' || facts.method === 'POST') {
+    session.pending ??= new Map();
+    session.pending.set(facts.exchange, body.kind);
+  }
   if (body.kind === 'stream') session.agent ??= facts.agent;
   if (!hasMessages(body)) return;
   session.agent = facts.agent;
@@ -162,10 +170,16 @@ function begin({ facts, body, session }: SessionExchange): void {
   session.protocolVersion = body.protocolVersion;
 }
 
+/** The session waits no longer for the answer to this exchange. */
+function settled(session: Session, exchange: number): void {
+  session.pending?.delete(exchange);
+  if (session.pending?.size === 0) session.pending = null;
+}
+
 /** What the status of the answer means for the session. */
 function settle({ facts, body, session }: SessionExchange, status: number): void {
   // A stream may still turn out to be a legacy one.
-  if (body.kind !== 'stream' || !isSuccess(status)) session.pending.delete(facts.exchange);
+  if (body.kind !== 'stream' || !isSuccess(status)) settled(session, facts.exchange);
   if (!hasMessages(body)) return;
   if (isSuccess(status)) {
     session.isRefused = false;
@@ -337,11 +351,11 @@ function suiting(facts: RequestFacts, body: Body): Wanted[] {
 }
 
 function isFree(session: Session): boolean {
-  return isBeingSetUp(session) && session.pending.size === 0;
+  return isBeingSetUp(session) && session.pending === null;
 }
 
 function isOpening({ pending }: Session): boolean {
-  for (const kind of pending.values()) if (kind === 'initialize' || kind === 'modern') return true;
+  for (const kind of pending?.values() ?? []) if (kind === 'initialize' || kind === 'modern') return true;
   return false;
 }
 
@@ -357,7 +371,7 @@ function isSameAgent(session: Session, { agent }: RequestFacts): boolean {
 
 function hasOnlyProbed(session: Session, { client }: Body): boolean {
   const { basis, established, pending } = session;
-  if (basis !== 'stateless' || established !== 'by-probe' || pending.size > 0) return false;
+  if (basis !== 'stateless' || established !== 'by-probe' || pending !== null) return false;
   return client !== null && session.client === client;
 }
 

@@ -22,6 +22,9 @@ const MAX_BUSY_SLICE_MS = 2;
 
 const LEAST_CREDIT_MS = 1;
 
+/** On a busy machine a slice lasts long because others run meanwhile: that is no reason to do nothing for long afterwards. */
+const MOST_DEBT_MS = 40;
+
 type Pace = {
   onTraffic(now: number): void;
   onWorked(began: number, ended: number): void;
@@ -48,7 +51,7 @@ export function createPace(share: () => number = () => SHARE): Pace {
     },
     onWorked(began, ended) {
       addCredit(ended);
-      credit -= ended - began;
+      credit = Math.max(credit - (ended - began), -MOST_DEBT_MS);
     },
     waitMs(now) {
       addCredit(now);

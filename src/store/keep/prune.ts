@@ -2,7 +2,7 @@
 
 import { pause, type Store } from '../file/open.ts';
 import { createTurn, type Turn, waitForTurn } from '../file/turn.ts';
-import { createRemoval, hasRemovals, type Removal } from '../write/removal.ts';
+import { createRemoval, type Removal } from '../write/removal.ts';
 import { hideDepartures } from './departure.ts';
 import type { RetentionLimits } from './limits.ts';
 import { finishRedactions, type OnFrames } from './redact.ts';
@@ -99,7 +99,6 @@ function choose(store: Store, sessions: readonly Candidate[], selection: Selecti
 }
 
 function removeHidden(store: Store, turn: Turn): void {
-  if (!hasRemovals(store)) return;
   const removal = createRemoval(store);
   while (!advanceOnFullDisk(store, removal)) {
     turn.keep();

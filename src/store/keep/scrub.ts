@@ -135,13 +135,22 @@ export function truncateWal(store: Store, attempts = CHECKPOINT_ATTEMPTS): boole
 }
 
 export function freePages(store: Store): number {
-  return Number(store.pragma('freelist_count', { simple: true }));
+  return preparePages(store).free();
 }
 
 /** Bytes of the pages that are in use. */
 export function bytesInUse(store: Store): number {
-  const pages = Number(store.pragma('page_count', { simple: true })) - freePages(store);
-  return pages * Number(store.pragma('page_size', { simple: true }));
+  return preparePages(store).bytesInUse();
+}
+
+/** For who asks again and again: to prepare a statement each time takes memory that nobody sees until it is collected. */
+export function preparePages(store: Store): { free(): number; bytesInUse(): number } {
+  const asking = (pragma: string) => {
+    const statement = store.prepare<[], number>(`PRAGMA ${pragma}`).pluck();
+    return () => statement.get() ?? 0;
+  };
+  const [all, free, pageBytes] = [asking('page_count'), asking('freelist_count'), asking('page_size')];
+  return { free, bytesInUse: () => (all() - free()) * pageBytes() };
 }
 
 function rewriteObstacle(store: Store): string | null {

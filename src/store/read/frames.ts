@@ -156,8 +156,28 @@ export function prepareFramesAfter(
   return (seq) => select.all(session, seq).map(complete);
 }
 
+/** The same for whatever session: for those who go through many, where a statement for each would cost its memory. */
+export function prepareFramesOfAny(
+  store: Store,
+  limit: number,
+): (session: number, seq: number) => BareFrame[] {
+  const select = store.prepare<[number, number], FrameRow>(`${SELECT_FRAMES} LIMIT ${limit}`);
+  const completionOf = prepareCompletions(store);
+  return (session, seq) => {
+    const rows = select.all(session, seq);
+    return rows.length === 0 ? [] : rows.map(completionOf(session, seq, rows.at(-1)?.seq ?? seq));
+  };
+}
+
 /** Joins a large payload, which is stored in parts. */
 function prepareCompletion(store: Store, session: number): (row: FrameRow) => BareFrame {
+  return prepareCompletions(store)(session, 0, Number.MAX_SAFE_INTEGER);
+}
+
+/** The same for the frames of any session after one up to another. */
+function prepareCompletions(
+  store: Store,
+): (session: number, after: number, upTo: number) => (row: FrameRow) => BareFrame {
   const parts = store
     .prepare<[number, number], Buffer>(
       `SELECT ${partSql()} FROM frame_part WHERE session = ? AND seq = ? ORDER BY part`,
@@ -166,16 +186,21 @@ function prepareCompletion(store: Store, session: number): (row: FrameRow) => Ba
   const originals = store
     .prepare<[number, number], Buffer>('SELECT original FROM frame_edit WHERE session = ? AND seq = ?')
     .pluck();
-  const edited = new Set(
-    store.prepare<[number], number>('SELECT seq FROM frame_edit WHERE session = ?').pluck().all(session),
-  );
-  return (row) => {
-    const rest = row.payload.length === PART_BYTES ? parts.all(session, row.seq) : [];
-    const payload = rest.length > 0 ? Buffer.concat([row.payload, ...rest]) : row.payload;
-    const frame = frameOf({ ...row, payload }, edited.has(row.seq));
-    const { fault } = frame;
-    if (fault === undefined || !frame.isEdited) return frame;
-    return { ...frame, fault: { ...fault, original: originals.get(session, row.seq) ?? null } };
+  const editedBetween = store
+    .prepare<[number, number, number], number>(
+      'SELECT seq FROM frame_edit WHERE session = ? AND seq > ? AND seq <= ?',
+    )
+    .pluck();
+  return (session, after, upTo) => {
+    const edited = new Set(editedBetween.all(session, after, upTo));
+    return (row) => {
+      const rest = row.payload.length === PART_BYTES ? parts.all(session, row.seq) : [];
+      const payload = rest.length > 0 ? Buffer.concat([row.payload, ...rest]) : row.payload;
+      const frame = frameOf({ ...row, payload }, edited.has(row.seq));
+      const { fault } = frame;
+      if (fault === undefined || !frame.isEdited) return frame;
+      return { ...frame, fault: { ...fault, original: originals.get(session, row.seq) ?? null } };
+    };
   };
 }
 

@@ -108,20 +108,22 @@ export function prepareHttpSummary(
 
 const HAS_TRACEPARENT = `instr(lower(request_headers), '"traceparent"') > 0`;
 
-/** Whether any HTTP request of the session has a header `traceparent`. */
-export function hasTraceparents(store: Store, session: number): boolean {
-  const sql = `SELECT 1 FROM http_exchange WHERE session = ? AND ${HAS_TRACEPARENT} LIMIT 1`;
-  return store.prepare<[number]>(sql).get(session) !== undefined;
+/** Whether any HTTP request of a session has a header `traceparent`. */
+export function prepareHasTraceparents(store: Store): (session: number) => boolean {
+  const select = store.prepare<[number]>(
+    `SELECT 1 FROM http_exchange WHERE session = ? AND ${HAS_TRACEPARENT} LIMIT 1`,
+  );
+  return (session) => select.get(session) !== undefined;
 }
 
 /** The header `traceparent` of a request, as it was written; null where it has none. */
-export function prepareTraceparent(store: Store, session: number): (exchange: number) => string | null {
+export function prepareTraceparent(store: Store): (session: number, exchange: number) => string | null {
   const select = store
     .prepare<[number, number], string>(
       `SELECT request_headers FROM http_exchange WHERE session = ? AND number = ? AND ${HAS_TRACEPARENT}`,
     )
     .pluck();
-  return (exchange) => {
+  return (session, exchange) => {
     const headers = select.get(session, exchange);
     return headers === undefined ? null : (fieldOf(JSON.parse(headers), TRACEPARENT_HEADER) ?? null);
   };
@@ -149,15 +151,13 @@ export type ClosedHttpExchange = {
 };
 
 /** The ones of a session, in the order in which they ended. */
-export function closedHttpExchanges(store: Store, session: number): ClosedHttpExchange[] {
-  const rows = store
-    .prepare<[number], Ending>(
-      `SELECT number, status, closed_by AS closedBy, ended_after AS endedAfter FROM http_exchange
-       WHERE session = ? AND ended_at IS NOT NULL AND (closed_by = 'client' OR status >= 400)
-       ORDER BY ended_after, ended_at`,
-    )
-    .all(session);
-  return rows.flatMap(closingOf);
+export function prepareClosedHttpExchanges(store: Store): (session: number) => ClosedHttpExchange[] {
+  const select = store.prepare<[number], Ending>(
+    `SELECT number, status, closed_by AS closedBy, ended_after AS endedAfter FROM http_exchange
+     WHERE session = ? AND ended_at IS NOT NULL AND (closed_by = 'client' OR status >= 400)
+     ORDER BY ended_after, ended_at`,
+  );
+  return (session) => select.all(session).flatMap(closingOf);
 }
 
 type Ending = Pick<HttpExchange, 'number' | 'status' | 'closedBy' | 'endedAfter'>;

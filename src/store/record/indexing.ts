@@ -17,6 +17,8 @@ export type Indexing = {
   setBehind(session: PendingSession): void;
   /** Of this session nothing more is to be indexed, or in another row. */
   forget(session: PendingSession): void;
+  /** Nothing more comes of this session: it is forgotten once it is indexed. */
+  release(session: PendingSession): void;
   /** Indexes for about so many milliseconds. True: nothing is left. Throws SQLite's error. */
   advance(maxMs: number): boolean;
   /** Gives up: readers complete the index. */
@@ -38,23 +40,64 @@ function isTraced(requestHeaders: readonly string[]): boolean {
 /** So many sessions keep what their index needs to go on. Of another one that speaks again, the index begins anew. */
 const MAX_INDEXERS = 1000;
 
+/** Of more that wait, those of which nothing more comes are left to readers. */
+const MAX_BEHIND = 10_000;
+
+/** So many of those that have ended for good: they hardly speak again. */
+const MAX_FINISHED = 50;
+
+/** So much is kept at hand until it is indexed. Where the index falls further behind, the rest is read back from the store. */
+const MAX_AT_HAND_BYTES = 16 * 1024 * 1024;
+
 /** `isThere`: whether a session's row is still in the store. */
 export function createIndexing(store: Store, isThere: (key: SessionKey) => boolean): Indexing {
   const behind = new Set<PendingSession>();
   /** The session first whose indexer was used longest ago. */
   const indexers = new BoundedMap<PendingSession, Indexer>(Number.POSITIVE_INFINITY);
+  const finished = new BoundedMap<PendingSession, Indexer>(MAX_FINISHED);
   const index = prepareIndex(store);
+  /** Of which sessions frames are at hand, and how many bytes. */
+  const atHand = new Map<PendingSession, number>();
+  let bytesAtHand = 0;
   let isStopped = false;
 
+  /** What comes last of a session takes the place of what came before. */
+  function hold(session: PendingSession, indexer: Indexer): void {
+    if (session.frames().length === 0) return;
+    letGo(session);
+    const isRoom = bytesAtHand < MAX_AT_HAND_BYTES;
+    const frames = isRoom ? session.frames() : [];
+    indexer.remember(frames, session.firstSeq());
+    const bytes = frames.reduce((sum, { payload }) => sum + payload.length, 0);
+    atHand.set(session, bytes);
+    bytesAtHand += bytes;
+  }
+
+  function letGo(session: PendingSession): void {
+    bytesAtHand -= atHand.get(session) ?? 0;
+    atHand.delete(session);
+  }
+
   function forget(session: PendingSession): void {
+    letGo(session);
     indexers.delete(session);
+    finished.delete(session);
     behind.delete(session);
   }
 
+  function isDone(session: PendingSession): void {
+    behind.delete(session);
+    letGo(session);
+    const indexer = hasEnded(session) ? indexers.get(session) : undefined;
+    if (indexer === undefined) return;
+    indexers.delete(session);
+    finished.set(session, indexer);
+  }
+
   function indexerOf(session: PendingSession, { number }: SessionKey): Indexer {
-    const known = indexers.use(session);
+    const known = indexers.use(session) ?? finished.use(session);
     if (known !== undefined && !known.isSpoiled()) return known;
-    const indexer = restartIndexer(store, number, index);
+    const indexer = restartIndexer(number, index);
     indexers.set(session, indexer);
     return indexer;
   }
@@ -63,14 +106,17 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
     takeStored(session, isNew, isAtHand) {
       if (isStopped) return;
       if (isNew && session.key !== null && indexers.size < MAX_INDEXERS)
-        indexers.set(session, createIndexer(store, session.key.number, index));
-      const indexer = indexers.get(session);
-      if (isAtHand) indexer?.remember(session.frames(), session.firstSeq());
+        indexers.set(session, createIndexer(session.key.number, index));
+      const indexer = indexers.get(session) ?? finished.get(session);
+      if (isAtHand && indexer !== undefined) hold(session, indexer);
       const closed = [...session.httpExchanges()].flatMap(closingOf).sort((a, b) => a.after - b.after);
       for (const httpExchange of closed) indexer?.close(httpExchange);
       if ([...session.httpExchanges()].some(({ requestHeaders }) => isTraced(requestHeaders)))
         indexer?.expectTraces();
       behind.add(session);
+    },
+    release(session) {
+      if (!behind.has(session) || behind.size > MAX_BEHIND) forget(session);
     },
     setBehind: (session) => void (isStopped || behind.add(session)),
     forget,
@@ -79,7 +125,7 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
       for (const session of behind) {
         const { key } = session;
         if (key === null || !isThere(key)) forget(session);
-        else if (indexerOf(session, key).advance(deadline - performance.now())) behind.delete(session);
+        else if (indexerOf(session, key).advance(deadline - performance.now())) isDone(session);
         if (performance.now() >= deadline) break;
       }
       while (indexers.size > MAX_INDEXERS) {
@@ -94,4 +140,9 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
       behind.clear();
     },
   };
+}
+
+/** For good: one that was only idle may be spoken to again. */
+function hasEnded({ state: { end } }: PendingSession): boolean {
+  return end !== null && end.reason !== 'idle' && end.reason !== 'crowded-out';
 }

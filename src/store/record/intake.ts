@@ -134,11 +134,11 @@ export function createIntake(
       keepsUndecoded: !rules.redactor()?.isOn('undecoded'),
       mcpPath: new URL(start.target).pathname,
       onTold: (session, key) => sampler?.decide(session, key),
-      // What of it waits to be stored is kept where it waits. An index that is behind is left to readers.
+      // What of it waits to be stored is kept where it waits.
       onForgotten(number) {
         const session = sessions.get(number);
         sessions.delete(number);
-        if (session !== undefined && !fresh.has(session)) indexing?.forget(session);
+        if (session !== undefined && !fresh.has(session)) indexing?.release(session);
       },
       onCrowd: (mostOpen) =>
         onNotice(
@@ -156,15 +156,16 @@ export function createIntake(
       id: newSessionId(),
       onChange: hasChanged,
     });
-    function hasChanged(): void {
-      fresh.add(session);
-      onChange();
-    }
     sessions.set(number, session);
     fresh.add(session);
     sampler?.begin(session);
     if (isStdio) sampler?.decide(session, runOf(start));
     return session;
+  }
+
+  function hasChanged(session: PendingSession): void {
+    fresh.add(session);
+    onChange();
   }
 
   function save(withUnfinished: boolean): void {

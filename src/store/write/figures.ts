@@ -54,18 +54,19 @@ export function createRecorderTally(onSession: (news: SessionNews) => void): Rec
   const recorded = { client: none(), server: none(), stderr: none() };
   const lost = none();
   const started: Partial<Record<Basis, number>> = {};
-  const known = new WeakMap<PendingSession, { lost: Loss; isCounted: boolean; hasEnded: boolean }>();
+  /** `frames` and `bytes`: what of its loss is counted. */
+  const known = new WeakMap<PendingSession, Loss & { isCounted: boolean; hasEnded: boolean }>();
 
   function knownOf(session: PendingSession) {
     const before = known.get(session);
     if (before !== undefined) return before;
-    const begun = { lost: none(), isCounted: false, hasEnded: false };
+    const begun = { ...none(), isCounted: false, hasEnded: false };
     known.set(session, begun);
     return begun;
   }
 
   function countLoss(session: PendingSession): void {
-    const { lost: before } = knownOf(session);
+    const before = knownOf(session);
     const { frames, bytes } = session.loss;
     lost.frames += frames - before.frames;
     lost.bytes += bytes - before.bytes;

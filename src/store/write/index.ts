@@ -13,18 +13,18 @@ import {
 import type { Outcome } from '../../protocol/message/correlate.ts';
 import { readTraceparent } from '../../protocol/message/trace.ts';
 import { pause, type Store } from '../file/open.ts';
-import { prepareFramesAfter } from '../read/frames.ts';
+import { type BareFrame, prepareFramesOfAny } from '../read/frames.ts';
 import {
   type ClosedHttpExchange,
-  closedHttpExchanges,
-  hasTraceparents,
+  prepareClosedHttpExchanges,
+  prepareHasTraceparents,
   prepareTraceparent,
 } from '../read/http.ts';
 import { watchIndex } from './revision.ts';
 import { prepareTraceInsert } from './run.ts';
 
 export type Indexer = {
-  /** Frames that were stored just now: while they are at hand they need not be read back. Kept until they are indexed. */
+  /** Frames that were stored just now, in place of those before: they need not be read back. Kept until they are indexed. */
   remember(frames: readonly FrameWithReading[], firstSeq: number): void;
   /** Says that HTTP requests of the session have a header `traceparent`: from now on it is looked for. */
   expectTraces(): void;
@@ -39,18 +39,36 @@ export type Indexer = {
 /** Frames read at once: few enough that even large ones fit into memory together. */
 const FRAMES_AT_ONCE = 64;
 
-/** What writes the index of a store, prepared once for all of its sessions. */
-export type IndexWriter = {
+/** What the index of a store takes, prepared once for all of its sessions: a statement for each would cost its memory. */
+export type PreparedIndex = {
   insert(session: number, indexed: IndexedMessage): void;
   /** `traceparent` as it was written, valid or not. */
   trace(session: number, seq: number, traceparent: string): void;
   setOutcome(session: number, outcome: Outcome, seq: number, n: number): void;
   update(session: number, facts: ConversationFacts, indexed: number): void;
+  /** The next frames behind a `seq`, some at once. */
+  framesAfter(session: number, seq: number): BareFrame[];
+  /** The header `traceparent` of an HTTP request; null where it has none. */
+  traceparentOf(session: number, exchange: number): string | null;
+  /** Does the work in one transaction. */
+  transact<T>(work: () => T): T;
+  restart(): PreparedRestart;
 };
 
-export function prepareIndex(store: Store): IndexWriter {
+/** What it takes to begin the index of a session anew. */
+type PreparedRestart = {
+  forget(session: number, onSlice: () => void): void;
+  closedHttpExchanges(session: number): ClosedHttpExchange[];
+  hasTraceparents(session: number): boolean;
+};
+
+export function prepareIndex(store: Store): PreparedIndex {
   const setOutcome = store.prepare('UPDATE message SET outcome = ? WHERE session = ? AND seq = ? AND n = ?');
+  // Made when they are needed: a recorder by stdio has one session, which is never begun anew.
   let insertTrace: ReturnType<typeof prepareTraceInsert> | undefined;
+  let framesAfter: PreparedIndex['framesAfter'] | undefined;
+  let traceparentOf: PreparedIndex['traceparentOf'] | undefined;
+  let restart: PreparedRestart | undefined;
   return {
     insert: prepareMessageInsert(store),
     trace(session, seq, traceparent) {
@@ -61,18 +79,32 @@ export function prepareIndex(store: Store): IndexWriter {
     },
     setOutcome: (session, outcome, seq, n) => void setOutcome.run(outcome, session, seq, n),
     update: prepareFactsUpdate(store),
+    framesAfter(session, seq) {
+      framesAfter ??= prepareFramesOfAny(store, FRAMES_AT_ONCE);
+      return framesAfter(session, seq);
+    },
+    traceparentOf(session, exchange) {
+      traceparentOf ??= prepareTraceparent(store);
+      return traceparentOf(session, exchange);
+    },
+    transact: store.transaction((work: () => unknown) => work()).immediate as PreparedIndex['transact'],
+    restart() {
+      restart ??= {
+        forget: prepareForget(store),
+        closedHttpExchanges: prepareClosedHttpExchanges(store),
+        hasTraceparents: prepareHasTraceparents(store),
+      };
+      return restart;
+    },
   };
 }
 
 /** Continues a session's index. The session must not be indexed at all yet, or only by this same indexer. */
-export function createIndexer(store: Store, session: number, index: IndexWriter): Indexer {
+export function createIndexer(session: number, index: PreparedIndex): Indexer {
   const conversation = createConversation();
-  /** Made when frames have to be read back, which most sessions never need. */
-  let framesAfter: ReturnType<typeof prepareFramesAfter> | undefined;
   let isSpoiled = false;
   let indexed = 0;
-  /** Null where none is expected. */
-  let traceparentOf: ReturnType<typeof prepareTraceparent> | null = null;
+  let expectsTraces = false;
   const closed: ClosedHttpExchange[] = [];
   /** How many of them are concluded. */
   let concluded = 0;
@@ -83,8 +115,7 @@ export function createIndexer(store: Store, session: number, index: IndexWriter)
     const { frames, firstSeq } = recent;
     const from = after + 1 - firstSeq;
     if (from < 0 || from >= frames.length) {
-      framesAfter ??= prepareFramesAfter(store, session, FRAMES_AT_ONCE);
-      const stored = framesAfter(after);
+      const stored = index.framesAfter(session, after);
       for (const frame of stored) visit(frame, frame.seq);
       return stored.length > 0;
     }
@@ -106,7 +137,7 @@ export function createIndexer(store: Store, session: number, index: IndexWriter)
           const { traceparent } = indexed.message.details;
           if (traceparent !== null) index.trace(session, seq, traceparent);
         }
-        if (traceparentOf !== null) traceRequest(frame, seq);
+        if (expectsTraces) traceRequest(frame, seq);
         upTo = seq;
       });
       if (!isDone && performance.now() < deadline) continue;
@@ -115,11 +146,11 @@ export function createIndexer(store: Store, session: number, index: IndexWriter)
       return { upTo, isDone };
     }
   }
-  const advance = store.transaction(indexSome).immediate;
 
   function traceRequest({ channel, http }: FrameWithReading, seq: number): void {
-    const traceparent = channel === 'request' && http !== null ? traceparentOf?.(http.exchange) : null;
-    if (typeof traceparent === 'string') index.trace(session, seq, traceparent);
+    if (channel !== 'request' || http === null) return;
+    const traceparent = index.traceparentOf(session, http.exchange);
+    if (traceparent !== null) index.trace(session, seq, traceparent);
   }
 
   function concludeUpTo(seq: number): void {
@@ -132,15 +163,15 @@ export function createIndexer(store: Store, session: number, index: IndexWriter)
 
   return {
     remember(frames, firstSeq) {
-      if (frames.length > 0) recent = { frames, firstSeq };
+      recent = { frames, firstSeq };
     },
     expectTraces() {
-      traceparentOf ??= prepareTraceparent(store, session);
+      expectsTraces = true;
     },
     close: (exchange) => void closed.push(exchange),
     isSpoiled: () => isSpoiled,
     advance(maxMs) {
-      const { upTo, isDone } = advance(maxMs);
+      const { upTo, isDone } = index.transact(() => indexSome(maxMs));
       isSpoiled = false;
       indexed = upTo;
       closed.splice(0, concluded);
@@ -160,7 +191,7 @@ const SLICE_MS = 50;
  */
 export function reindexSession(store: Store, session: number, onSlice: () => void = () => {}): void {
   const watch = watchIndex(store, session);
-  const indexer = restartIndexer(store, session, prepareIndex(store), onSlice);
+  const indexer = restartIndexer(session, prepareIndex(store), onSlice);
   while (!indexer.advance(SLICE_MS)) {
     onSlice();
     pause(SLICE_MS / 2);
@@ -170,15 +201,15 @@ export function reindexSession(store: Store, session: number, onSlice: () => voi
 
 /** Forgets a session's index, and begins it anew. */
 export function restartIndexer(
-  store: Store,
   session: number,
-  index: IndexWriter,
+  index: PreparedIndex,
   onSlice: () => void = () => {},
 ): Indexer {
-  forgetIndex(store, session, onSlice);
-  const indexer = createIndexer(store, session, index);
-  for (const exchange of closedHttpExchanges(store, session)) indexer.close(exchange);
-  if (hasTraceparents(store, session)) indexer.expectTraces();
+  const { forget, closedHttpExchanges, hasTraceparents } = index.restart();
+  forget(session, onSlice);
+  const indexer = createIndexer(session, index);
+  for (const exchange of closedHttpExchanges(session)) indexer.close(exchange);
+  if (hasTraceparents(session)) indexer.expectTraces();
   return indexer;
 }
 
@@ -186,22 +217,28 @@ const MESSAGES_AT_ONCE = 2048;
 
 /** Takes the messages of a session away, in short transactions: from the first on, the session's index is behind. */
 export function forgetIndex(store: Store, session: number, onSlice: () => void): void {
+  prepareForget(store)(session, onSlice);
+}
+
+function prepareForget(store: Store): PreparedRestart['forget'] {
   const setBehind = store.prepare('UPDATE session SET indexed = 0 WHERE number = ?');
   const remove = store.prepare(`DELETE FROM message WHERE session = ? LIMIT ${MESSAGES_AT_ONCE}`);
   const removeTraces = store.prepare(`DELETE FROM trace WHERE session = ?`);
-  const forgetSome = store.transaction(() => {
+  const forgetSome = store.transaction((session: number) => {
     setBehind.run(session);
     removeTraces.run(session);
     return remove.run(session).changes;
   }).immediate;
-  for (let began = performance.now(); forgetSome() === MESSAGES_AT_ONCE; began = performance.now()) {
-    onSlice();
-    pause((performance.now() - began) / 2);
-  }
+  return (session, onSlice) => {
+    for (let began = performance.now(); forgetSome(session) === MESSAGES_AT_ONCE; began = performance.now()) {
+      onSlice();
+      pause((performance.now() - began) / 2);
+    }
+  };
 }
 
 /** Replaces, because two readers may complete the same index at once. */
-function prepareMessageInsert(store: Store): IndexWriter['insert'] {
+function prepareMessageInsert(store: Store): PreparedIndex['insert'] {
   const insert = store.prepare(
     `INSERT OR REPLACE INTO message (session, seq, n, kind, id_type, id, method, canonical, target, task, relation, to_seq, to_n,
        latency, outcome, error_code, problem)
@@ -244,7 +281,7 @@ function problemOf(
   return codes.join(',');
 }
 
-function prepareFactsUpdate(store: Store): IndexWriter['update'] {
+function prepareFactsUpdate(store: Store): PreparedIndex['update'] {
   const update = store.prepare(
     `UPDATE session SET indexed = ?, era = ?, protocol_version = ?, client_name = ?, client_version = ?,
        server_name = ?, server_version = ?, exchanges = ?, errors = ?, unanswered = ? WHERE number = ?`,

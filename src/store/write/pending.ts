@@ -82,7 +82,7 @@ type PendingOptions = Pick<SessionState, 'basis' | 'transport'> &
     storedFrames?: number;
     loss?: Loss;
     /** Called whenever something more waits. */
-    onChange?: () => void;
+    onChange?: (session: PendingSession) => void;
   };
 
 export function createPendingSession(options: PendingOptions): PendingSession {
@@ -99,7 +99,7 @@ class Pending implements PendingSession {
   readonly state: SessionState;
   readonly loss: Loss;
   isLeftOut = false;
-  readonly #onChange: () => void;
+  readonly #onChange: (session: PendingSession) => void;
   #httpExchanges: Set<HttpExchange> | null = null;
   #frames: FrameWithReading[] = [];
   #begun: Frame[] = [];
@@ -141,7 +141,7 @@ class Pending implements PendingSession {
     if (this.isLeftOut) return;
     this.#frames.push(frame);
     if (isBegun) this.#begun.push(frame);
-    this.#onChange();
+    this.#onChange(this);
   }
 
   redact(redact: (frame: Frame) => Frame): void {
@@ -154,7 +154,7 @@ class Pending implements PendingSession {
     if (this.isLeftOut) return;
     this.loss.frames += frames;
     this.loss.bytes += bytes;
-    this.#onChange();
+    this.#onChange(this);
   }
 
   begin(httpExchange: HttpExchange): void {
@@ -167,12 +167,12 @@ class Pending implements PendingSession {
     if (this.isLeftOut) return;
     this.#httpExchanges ??= new Set();
     this.#httpExchanges.add(httpExchange);
-    this.#onChange();
+    this.#onChange(this);
   }
 
   change(change: Partial<SessionState>): void {
     Object.assign(this.state, change);
-    if (!this.isLeftOut) this.#onChange();
+    if (!this.isLeftOut) this.#onChange(this);
   }
 
   confirm(): void {
@@ -193,7 +193,7 @@ class Pending implements PendingSession {
   leaveOut(): void {
     this.#forget();
     this.#begun = [];
-    this.#onChange();
+    this.#onChange(this);
     this.isLeftOut = true;
   }
 

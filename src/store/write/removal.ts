@@ -23,6 +23,8 @@ const BYTES_AT_ONCE = 1024 * 1024;
 const ROWS_LOOKED_AT = 32;
 
 export type Removal = {
+  /** Something is left to be removed. */
+  isDue(): boolean;
   /** Takes rows away for about `maxMs` milliseconds, at least one transaction. True: nothing is left to be removed. */
   advance(maxMs: number): boolean;
 };
@@ -41,10 +43,6 @@ export function hideSessions(store: Store, sessions: readonly number[]): void {
     }
   });
   hide.immediate();
-}
-
-export function hasRemovals(store: Store): boolean {
-  return store.prepare('SELECT 1 FROM removal LIMIT 1').get() !== undefined;
 }
 
 /** Removes what is left of hidden sessions, no matter which process hid them. Throws SQLite's errors; then nothing is half done. */
@@ -71,12 +69,15 @@ export function createRemoval(store: Store): Removal {
     if (evidenceOf(session).id === null) partRun(evidence);
   }).immediate;
 
+  const isDue = () => next.get() !== undefined;
+
   return {
+    isDue,
     advance(maxMs) {
       const deadline = performance.now() + maxMs;
-      while (next.get() !== undefined) {
+      while (isDue()) {
         removeSome();
-        if (performance.now() >= deadline) return next.get() === undefined;
+        if (performance.now() >= deadline) return !isDue();
       }
       return true;
     },

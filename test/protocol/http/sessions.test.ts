@@ -728,6 +728,20 @@ test('of ended sessions the oldest are forgotten, open ones never', () => {
   expect(say(CALL, { id: 'H2' })).toBe(5);
 });
 
+test('of those that a client or the server has ended fewer are remembered than of idle ones, which may go on', () => {
+  const { say, wait, changes } = createRun({ maxFinished: 2 });
+  say(initialize(), { gives: 'idle' });
+  wait(31 * MINUTE);
+  for (const id of ['H1', 'H2', 'H3', 'H4']) say(initialize(), { gives: id });
+  for (const id of ['H1', 'H2']) say(null, { by: 'DELETE', id });
+  // A straggler: of these two it is the last that is forgotten.
+  expect(say(CALL, { id: 'H1' })).toBe(2);
+  changes();
+  for (const id of ['H3', 'H4']) say(null, { by: 'DELETE', id });
+  expect(changes()).toEqual(['4 ended: deleted', '3 forgotten', '5 ended: deleted', '2 forgotten']);
+  expect([say(CALL, { id: 'idle' }), say(CALL, { id: 'H4' })]).toEqual([1, 5]);
+});
+
 test('of too many open sessions the one idle for longest ends, and goes on once it is named again', () => {
   const { say, begin, changes, open } = createRun({ maxOpen: 2 });
   say(initialize(), { gives: 'H1' });

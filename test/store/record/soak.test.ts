@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import Database from 'better-sqlite3';
+import { expect, test, vi } from 'vitest';
 import { answered, asked, ended, JSON_TYPE, rpc, startRecording } from '../../support/http-store.ts';
 import { scale } from '../../support/scale.ts';
 
@@ -53,4 +54,24 @@ test('however many sessions come and go or stay open, each takes the same time',
   ]);
   expect(recording.notices.length).toBe(crowdedOut > 0 ? 1 : 0);
   expect(Math.max(...millis.slice(-2))).toBeLessThan(5 * Math.max(...millis.slice(0, 2)) + 1000);
+});
+
+test('a session more takes no statement more, of which nobody would see what memory is left behind', async () => {
+  const recording = startRecording();
+  const prepare = vi.spyOn(Database.prototype, 'prepare');
+  const take = (from: number, count: number) => {
+    for (let number = from; number < from + count; number += 1) {
+      recording.feed(...sessionEvents(number));
+      recording.save();
+    }
+    return prepare.mock.calls.length;
+  };
+  // At full size more are open than keep their index at hand, so that those that follow begin theirs anew.
+  const first = scale(2100, 100);
+  const before = take(0, first);
+  expect(take(first, 50)).toBe(before);
+  prepare.mockRestore();
+  await recording.close();
+  const behind = recording.all('SELECT count(*) AS sessions FROM session WHERE indexed < frames');
+  expect(behind).toEqual([{ sessions: 0 }]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openStore, type Store } from '../../../src/store/file/open.ts';
 import { sessionDetails } from '../../../src/store/read/sessions.ts';
-import { createRemoval, hasRemovals, hideSessions, removeSession } from '../../../src/store/write/removal.ts';
+import { createRemoval, hideSessions, removeSession } from '../../../src/store/write/removal.ts';
 import { insertSession } from '../../../src/store/write/rows.ts';
 import { plantSessions } from '../../support/planted.ts';
 import { inFull } from '../../support/scale.ts';
@@ -49,7 +49,7 @@ test('a removed session has no row left in any table, and the others have all of
   expect(rowsOf(store, second)).toEqual(others);
   expect(() => sessionDetails(store, first)).toThrow('removed meanwhile');
   expect(store.prepare('SELECT number FROM session').pluck().all()).toEqual([second]);
-  expect(hasRemovals(store)).toBe(false);
+  expect(createRemoval(store).isDue()).toBe(false);
   store.close();
 });
 
