@@ -73,11 +73,12 @@ const MAY_IMPORT: Record<string, string> = {
   export: 'PROTOCOL STORE export/format.ts export/parts.ts export/text export/otlp',
 
   fault: 'PROTOCOL STORE inspect/filter replay/match replay/recording',
+  'fault/http': 'PROTOCOL STORE net fault',
 
   clients: 'PROTOCOL STORE version.ts',
   config: 'PROTOCOL STORE INSPECT',
   sources: 'PROTOCOL STORE capture talk INSPECT REPLAY EXPORT engine/read version.ts',
-  kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT fault sources config version.ts',
+  kit: 'PROTOCOL STORE net capture talk INSPECT REPLAY EXPORT fault fault/http sources config version.ts',
 
   engine: 'PROTOCOL STORE INSPECT',
   'engine/read': 'PROTOCOL STORE INSPECT engine',
@@ -148,7 +149,7 @@ const GROUPS: Record<string, readonly string[]> = {
 };
 
 /** What the protocol may take from outside: bytes, and libraries that are as pure as itself, one of them when it is needed. */
-const PURE = ['node:buffer', 'eventsource-parser', 're2js', 'node:module'];
+const PURE = ['node:buffer', 'node:zlib', 'eventsource-parser', 're2js', 'node:module'];
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file));
 const sources = new Map(files.map((file) => [file, readFileSync(join(SRC, file), 'utf8')]));

@@ -156,7 +156,7 @@ export const ACTIONS: Readonly<Record<ActionName, Row>> = {
     read: (values) => ({ name: 'split', bytes: values.next('bytes a piece, as 7', sizeOf) }),
   },
   close: row('close', EVERYWHERE, { mayBeClients: true }),
-  reset: row('reset', HTTP),
+  reset: row('reset', HTTP, { mayBeClients: true }),
   exit: {
     places: STDIO,
     mayBeClients: true,

@@ -15,7 +15,7 @@ export type Effect = {
   isHeld: boolean;
   /** How long it waits, while others may overtake it. Milliseconds. */
   waitMs: number;
-  /** So many others go first, or as many as come within `REORDER_MS`. */
+  /** So many others go first, or as many as come within a second. */
   behind: number;
   /** Null: in one piece. */
   cut: ((bytes: Buffer) => Piece[]) | null;
@@ -28,9 +28,6 @@ export type Effect = {
 export type Piece = { bytes: Buffer; afterMs: number };
 
 export type Exit = { code: number; signal: NodeJS.Signals | null };
-
-/** Where too few others come, one that was to go behind them goes on after so many milliseconds. */
-export const REORDER_MS = 1000;
 
 export const NO_BYTES: Buffer = Buffer.alloc(0);
 
@@ -163,4 +160,11 @@ function toolError({ answers }: Chosen, text: string): Buffer {
     isError: true,
   };
   return Buffer.from(`{"jsonrpc":"2.0","id":${answers?.id},"result":${JSON.stringify(result)}}`);
+}
+
+/** A body that says what it says twice: JSON-RPC has no other way but a batch. */
+export function twice(json: Buffer): Buffer {
+  const text = json.toString('latin1').trim();
+  const messages = text.startsWith('[') ? text.slice(1, -1) : text;
+  return Buffer.from(`[${messages},${messages}]`, 'latin1');
 }

@@ -4,7 +4,7 @@ import { createHash, randomInt } from 'node:crypto';
 import { TapedeckError } from '../errors.ts';
 import { jsonOf } from '../protocol/message/conversation.ts';
 import { escapeText } from '../protocol/text.ts';
-import type { Frame, FrameFault } from '../protocol/wire/frame.ts';
+import type { Direction, Frame, FrameFault } from '../protocol/wire/frame.ts';
 import type { Action, FaultPlace } from './action.ts';
 import { type Chosen, createJudge } from './decide.ts';
 import { type Effect, effectOf } from './effect.ts';
@@ -63,6 +63,10 @@ export type Fault = { chosen: Chosen; effect: Effect };
 export type Faults = {
   /** Whether a rule answers with a status of HTTP. */
   changesStatus: boolean;
+  /** Whether a rule is about what goes in this direction. */
+  isAbout(direction: Direction): boolean;
+  /** What could not be held until it was decided upon has passed as it is: said once, and counted. */
+  letPass(): void;
   /**
    * Takes each frame in the order in which it passes, before it goes on. Returns what is to happen to it; null: nothing.
    * `refuses`: actions that this frame cannot have.
@@ -76,10 +80,15 @@ export type Faults = {
   close(): void;
 };
 
-export function createFaults({ rules, seed, most, showsPlan }: FaultSettings): Faults {
+/** `onNotice` is called with what people should know at once. */
+export function createFaults(
+  { rules, seed, most, showsPlan }: FaultSettings,
+  onNotice: (text: string) => void = () => {},
+): Faults {
   const counts = new Map<number, number>();
   const plan: PlanRow[] = [];
   let count = 0;
+  let passed = 0;
   const judge = createJudge({ rules, seed, mayMore: () => most === null || count < most });
 
   function shares(): string {
@@ -89,6 +98,11 @@ export function createFaults({ rules, seed, most, showsPlan }: FaultSettings): F
 
   return {
     changesStatus: rules.some(({ action }) => action.name === 'http'),
+    isAbout: (direction) => rules.some((rule) => rule.direction === direction),
+    letPass() {
+      passed += 1;
+      if (passed === 1) onNotice(TOO_LARGE);
+    },
     choose(frame, refuses) {
       const chosen = judge.judge(frame, refuses);
       if (chosen === null) return null;
@@ -105,7 +119,7 @@ export function createFaults({ rules, seed, most, showsPlan }: FaultSettings): F
     },
     endTexts() {
       const total = `${count} ${count === 1 ? 'fault was' : 'faults were'} put in on purpose`;
-      return [...planLines(plan), `${total}${shares()}, --seed ${seed}`];
+      return [...planLines(plan), `${total}${shares()}, --seed ${seed}`, ...passedLines(passed)];
     },
     planTexts() {
       const total = `${count} ${count === 1 ? 'fault' : 'faults'} would be put in`;
@@ -113,6 +127,14 @@ export function createFaults({ rules, seed, most, showsPlan }: FaultSettings): F
     },
     close: judge.close,
   };
+}
+
+const TOO_LARGE =
+  'a body, or an event, is too large for a fault, and passes as it is: over 16 MiB, or over 256 MiB with all that is held';
+
+function passedLines(count: number): string[] {
+  if (count === 0) return [];
+  return [`${count} ${count === 1 ? 'body or event was' : 'bodies or events were'} too large for a fault`];
 }
 
 /** A fault of a plan: to which of equal calls it goes. */

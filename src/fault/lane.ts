@@ -7,7 +7,8 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { FrameFault } from '../protocol/wire/frame.ts';
 import type { Chosen } from './decide.ts';
-import { type Effect, NO_BYTES, type Piece, REORDER_MS } from './effect.ts';
+import { type Effect, NO_BYTES, type Piece } from './effect.ts';
+import { createTurns, type Turns } from './turns.ts';
 
 /** A message on its way. */
 type Unit = {
@@ -35,17 +36,19 @@ type LaneOptions = {
   besides: (what: NonNullable<Effect['besides']>) => void;
   /** How a fault is told of, with what was said where that went on otherwise. */
   mark: (chosen: Chosen, effect: Effect, original: Buffer | null) => FrameFault;
+  /** Where the messages of others count, too, and may come when nothing more is said here. */
+  turns?: Turns;
 };
 
 /** What is written next. `done` is called when it has gone on, `undone` where it never will. */
 type Writing = { pieces: Piece[]; done: () => void; undone: () => void; size: number };
 
-type Behind = { left: number; go: () => void; timer: NodeJS.Timeout; undone: () => void; size: number };
-
-export function createLane({ write, besides, mark }: LaneOptions): Lane {
+export function createLane({ write, besides, mark, turns: shared }: LaneOptions): Lane {
   const queue: Writing[] = [];
   const timers = new Map<NodeJS.Timeout, Writing>();
-  const behind = new Set<Behind>();
+  const turns = shared ?? createTurns();
+  /** How each that is to go behind others gives that up. */
+  const behind = new Map<Writing, () => void>();
   let current: Writing | null = null;
   let isCancelled = false;
   let onIdle = () => {};
@@ -74,7 +77,7 @@ export function createLane({ write, besides, mark }: LaneOptions): Lane {
     if (piece === undefined) {
       writing.done();
       // Only then the next: what goes now must find this one still under way.
-      letOthersGo();
+      turns.passed();
       current = null;
       writeNext();
       return;
@@ -88,14 +91,6 @@ export function createLane({ write, besides, mark }: LaneOptions): Lane {
     else setTimeout(put, piece.afterMs);
   }
 
-  /** One more has gone first. */
-  function letOthersGo(): void {
-    for (const one of behind) {
-      one.left -= 1;
-      if (one.left <= 0) one.go();
-    }
-  }
-
   function later(writing: Writing, ms: number): void {
     const timer = setTimeout(() => {
       timers.delete(timer);
@@ -105,17 +100,11 @@ export function createLane({ write, besides, mark }: LaneOptions): Lane {
   }
 
   function goBehind(writing: Writing, count: number): void {
-    const one: Behind = {
-      left: count,
-      size: writing.size,
-      undone: writing.undone,
-      timer: setTimeout(() => one.go(), REORDER_MS),
-      go() {
-        clearTimeout(one.timer);
-        if (behind.delete(one)) go(writing);
-      },
-    };
-    behind.add(one);
+    const giveUp = turns.behind(count, () => {
+      behind.delete(writing);
+      go(writing);
+    });
+    behind.set(writing, giveUp);
   }
 
   function take(unit: Unit, chosen: Chosen | null, effect: Effect | null): void {
@@ -156,11 +145,11 @@ export function createLane({ write, besides, mark }: LaneOptions): Lane {
     take,
     waiting() {
       let size = 0;
-      for (const one of [...queue, ...timers.values(), ...behind]) size += one.size;
+      for (const one of [...queue, ...timers.values(), ...behind.keys()]) size += one.size;
       return size;
     },
     finish() {
-      for (const one of behind) one.go();
+      if (shared === undefined) turns.release();
       return isIdle()
         ? Promise.resolve()
         : new Promise((resolve) => {
@@ -171,8 +160,8 @@ export function createLane({ write, besides, mark }: LaneOptions): Lane {
       if (isCancelled) return;
       isCancelled = true;
       for (const timer of timers.keys()) clearTimeout(timer);
-      for (const { timer } of behind) clearTimeout(timer);
-      const left = [...(current === null ? [] : [current]), ...queue, ...timers.values(), ...behind];
+      for (const giveUp of behind.values()) giveUp();
+      const left = [...(current === null ? [] : [current]), ...queue, ...timers.values(), ...behind.keys()];
       queue.length = 0;
       timers.clear();
       behind.clear();

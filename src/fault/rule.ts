@@ -48,11 +48,6 @@ export function readFaultRules(texts: readonly string[], place: FaultPlace): Fau
     const problem = whyNotThere(rule.action, place);
     if (problem !== null)
       throw new TapedeckError('usage', `The fault \`${rule.text}\` cannot be done here: ${problem}.`);
-    if (rule.direction === 'client-to-server' && place.endsWith('http'))
-      throw new TapedeckError(
-        'usage',
-        `The fault \`${rule.text}\` cannot be done here: \`dir=client\` goes with stdio, not with HTTP.`,
-      );
     return rule;
   });
 }

@@ -5,7 +5,7 @@ import { now } from '../capture/clock.ts';
 import { TapedeckError } from '../errors.ts';
 import type { FaultPlace } from '../fault/action.ts';
 import { createFaults, type Faults, type RawFaults, readFaults } from '../fault/faults.ts';
-import { createHttpFaults } from '../fault/http.ts';
+import { createHttpFaults } from '../fault/http/http.ts';
 import { createLineLane } from '../fault/stdio.ts';
 import { parseMessages } from '../protocol/message/message.ts';
 import { messageText } from '../protocol/message/payload.ts';
@@ -36,7 +36,7 @@ export function createDoors(recording: Recording, createMock: () => Mock, faults
     refuseIfClosed();
     const onPurpose = faultsFor('replay-http');
     const { createHttpMock } = await import('../replay/serve/http.ts');
-    const onOpen = onPurpose === null ? undefined : createHttpFaults({ faults: onPurpose, now }).attach;
+    const onOpen = onPurpose === null ? undefined : createHttpFaults({ faults: onPurpose, now }).open;
     const server = await createHttpMock({ recording, mock: createMock(), ...ANY_PORT, onOpen });
     const close = async () => {
       open.delete(close);

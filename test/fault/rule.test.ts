@@ -117,10 +117,9 @@ test('what cannot be done somewhere is refused there', () => {
   expect(at('exit(1)', 'record-http')).toThrow(/cannot be done here/);
   expect(at('stall-stderr', 'replay-stdio')).toThrow(/cannot be done here/);
   expect(at('split(3)', 'kit-transport')).toThrow(/cannot be done here/);
-  expect(at('dir=client drop', 'record-http')).toThrow(/`dir=client` goes with stdio/);
-  expect(at('dir=client drop', 'record-stdio')()).toMatchObject({
-    rules: [{ direction: 'client-to-server' }],
-  });
+  for (const place of ['record-stdio', 'record-http', 'replay-http'] as const)
+    expect(at('dir=client drop', place)()).toMatchObject({ rules: [{ direction: 'client-to-server' }] });
+  expect(at('dir=client exit(1)', 'record-http')).toThrow(/cannot be done here/);
 });
 
 test('seed, limit and plan go with a fault, and are whole numbers', () => {

@@ -322,7 +322,10 @@ export function whyBroken(error: Error): string {
 export type ProxyRefusal = { status: 400 | 403 | 502; reason: string };
 
 /** Why a request is not forwarded, or null if it is. */
-function findRefusal(request: IncomingMessage, { upstream, checkAccess }: ProxyContext): ProxyRefusal | null {
+export function findRefusal(
+  request: IncomingMessage,
+  { upstream, checkAccess }: ProxyContext,
+): ProxyRefusal | null {
   const framing = findFramingProblem(request);
   if (framing !== null) return { status: 400, reason: `refused this request: ${framing}` };
   const problem = checkAccess(request.headers);

@@ -13,10 +13,11 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
 import type { AccessCheck } from '../../net/listen.ts';
+import type { HttpOpening } from '../../net/opening.ts';
 import { escapeText } from '../../protocol/text.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import type { Show } from './answer.ts';
-import { type ProxyContext, ProxyExchange } from './exchange.ts';
+import { findRefusal, type ProxyContext, ProxyExchange } from './exchange.ts';
 import { type ClientError, readPreface, relayHttp2 } from './http2.ts';
 import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
 
@@ -40,8 +41,8 @@ export type RelayOptions = {
   onEvent: (event: HttpEvent) => Promise<void> | undefined;
   /** Called with what the proxy's user should know, in words that are safe to print. */
   onNotice: (text: string) => void;
-  /** Called with each exchange before it is forwarded; its number is that of its events. */
-  onOpen?: ((exchange: number, request: IncomingMessage, response: ServerResponse) => void) | undefined;
+  /** Called with each exchange that is not refused, in place of forwarding it: who is called does that, now or later. */
+  onOpen?: ((opening: HttpOpening) => void) | undefined;
   /** Called once the head of a request was forwarded, or refused: so long that took, in milliseconds. */
   onForwarded?: ((ms: number) => void) | undefined;
 };
@@ -171,12 +172,26 @@ export function createRelay(options: RelayOptions): Relay {
     open += 1;
     new ProxyExchange(context, count, request, response, onEnd).start();
   }
-  /** Another function, so that nothing is asked of each request where nobody wants to know. */
-  function beginTold(request: IncomingMessage, response: ServerResponse): void {
-    if (!context.doubtful.has(request.socket)) onOpen?.(count + 1, request, response);
-    begin(request, response);
+  /** Another function, so that nothing is asked of each request where nobody wants to stand between. */
+  function beginOpened(request: IncomingMessage, response: ServerResponse): void {
+    if (context.doubtful.has(request.socket)) return;
+    if (findRefusal(request, context) !== null) begin(request, response);
+    else onOpen?.(openingOf(request, response));
   }
-  const opener = onOpen === undefined ? begin : beginTold;
+  function openingOf(request: IncomingMessage, response: ServerResponse): HttpOpening {
+    count += 1;
+    open += 1;
+    const exchange = count;
+    return {
+      exchange,
+      request,
+      response,
+      forward: () => new ProxyExchange(context, exchange, request, response, onEnd).start(),
+      leave: onEnd,
+      another: openingOf,
+    };
+  }
+  const opener = onOpen === undefined ? begin : beginOpened;
   function beginTimed(request: IncomingMessage, response: ServerResponse): void {
     const began = performance.now();
     opener(request, response);

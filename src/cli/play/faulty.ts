@@ -10,7 +10,7 @@ import {
   type RawFaults,
   readFaults,
 } from '../../fault/faults.ts';
-import { createHttpFaults } from '../../fault/http.ts';
+import { createHttpFaults } from '../../fault/http/http.ts';
 import { faultPlan } from '../../fault/plan.ts';
 import { createLineLane } from '../../fault/stdio.ts';
 import type { Mock } from '../../replay/mock.ts';
@@ -32,11 +32,11 @@ export async function printPlan(io: Io, recording: Recording, settings: FaultSet
 /** As `createHttpMock` wants it. Says that faults come. */
 export function mockFaults(io: Io, settings: FaultSettings) {
   const faults = begin(io, settings);
-  return { onOpen: createHttpFaults({ faults, now }).attach, end: () => end(io, faults) };
+  return { onOpen: createHttpFaults({ faults, now }).open, end: () => end(io, faults) };
 }
 
 function begin(io: Io, settings: FaultSettings): Faults {
-  const faults = createFaults(settings);
+  const faults = createFaults(settings, (text) => say(io, text));
   say(io, faults.startText());
   return faults;
 }

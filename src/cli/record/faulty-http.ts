@@ -3,7 +3,7 @@
 import { now } from '../../capture/clock.ts';
 import type { HttpOptions } from '../../capture/http/proxy.ts';
 import { createFaults, type RawFaults, readFaults } from '../../fault/faults.ts';
-import { createHttpFaults } from '../../fault/http.ts';
+import { createHttpFaults } from '../../fault/http/http.ts';
 
 type FaultyProxy = {
   hooks: Pick<HttpOptions, 'onEvent' | 'onOpen'>;
@@ -19,11 +19,11 @@ export function putHttpFaultsIn(
 ): FaultyProxy {
   const settings = readFaults(raw, 'record-http');
   if (settings === null) return { hooks: { onEvent }, end() {} };
-  const faults = createFaults(settings);
+  const faults = createFaults(settings, say);
   const http = createHttpFaults({ faults, now, onEvent });
   say(faults.startText());
   return {
-    hooks: { onEvent: http.onEvent, onOpen: http.attach },
+    hooks: { onEvent: http.onEvent, onOpen: http.open },
     end() {
       faults.close();
       for (const text of faults.endTexts()) say(text);

@@ -3,7 +3,7 @@
 import { now } from '../../capture/clock.ts';
 import type { RelayedStreams } from '../../capture/stdio/relay.ts';
 import type { Exit } from '../../fault/effect.ts';
-import { createFaults, type RawFaults, readFaults } from '../../fault/faults.ts';
+import { createFaults, type FaultSettings, type RawFaults, readFaults } from '../../fault/faults.ts';
 import { type FaultyLine, faultyStreams } from '../../fault/stdio.ts';
 
 type Surroundings = {
@@ -19,14 +19,23 @@ type FaultyRecording = {
   end(): Exit | null;
 };
 
-/** Throws `TapedeckError` `usage` for a fault that cannot be read, or not be carried out here. Says that faults come. */
-export function putFaultsIn(
-  raw: RawFaults,
+type PutIn = (streams: RelayedStreams, surroundings: Surroundings) => FaultyRecording;
+
+/**
+ * What puts them in. Throws `TapedeckError` `usage` for a fault that cannot be read, or not be carried out here; so call it before
+ * our own streams are open, which keep this process alive until the client closes them.
+ */
+export function readStdioFaults(raw: RawFaults): PutIn | null {
+  const settings = readFaults(raw, 'record-stdio');
+  return settings && ((streams, surroundings) => putFaultsIn(settings, streams, surroundings));
+}
+
+/** Says that faults come. */
+function putFaultsIn(
+  settings: FaultSettings,
   streams: RelayedStreams,
   { say, onFaulty, serverPid }: Surroundings,
 ): FaultyRecording {
-  const settings = readFaults(raw, 'record-stdio');
-  if (settings === null) return { streams, end: () => null };
   const faults = createFaults(settings);
   let exit: Exit | null = null;
   say(faults.startText());

@@ -28,6 +28,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const { name, labels, faults, admin, log: logging, ship: _, ...recording } = options;
   const { isStrict } = recording;
   await checkRedaction(recording.redaction);
+  const putFaultsIn = faults === null ? null : (await import('./faulty.ts')).readStdioFaults(faults);
   let onWriterRuns = () => {};
   const writerRuns = new Promise<void>((resolve) => {
     onWriterRuns = resolve;
@@ -77,8 +78,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
     stderr,
     onChunk: (chunk) => recorder?.append(chunk),
   };
-  const faulty = faults === null ? null : await import('./faulty.ts');
-  const onPurpose = faulty?.putFaultsIn(faults ?? {}, streams, {
+  const onPurpose = putFaultsIn?.(streams, {
     say: (text) => log.info('fault', text),
     onFaulty: (line) => recorder?.appendFaulty(line),
     serverPid: () => capture.pid,

@@ -10,6 +10,7 @@ import {
   createConversation,
   type IndexedMessage,
   jsonOf,
+  messagesOf,
 } from '../../protocol/message/conversation.ts';
 import { type HttpClosing, httpClosing } from '../../protocol/message/correlate.ts';
 import { withoutByteOrderMark } from '../../protocol/text.ts';
@@ -28,6 +29,7 @@ import { inspectProviders } from './beyond/providers.ts';
 import { inspectSkills } from './beyond/skills.ts';
 import {
   type AnsweredRequest,
+  type CheckedFrame,
   type CheckedHttpExchange,
   type CheckedMessage,
   type CheckedSession,
@@ -122,7 +124,13 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
     frame(frame, seq) {
       const { channel, http } = frame;
       if (frame.fault !== undefined && http !== null) faulted.add(http.exchange);
-      const seen = { place: { seq, n: 0 }, channel, payload: sentBytes(frame), http: http?.exchange ?? null };
+      const seen = {
+        place: { seq, n: 0 },
+        channel,
+        payload: sentBytes(frame),
+        http: http?.exchange ?? null,
+        copied: copiedIn(frame),
+      };
       for (const inspector of inspectors) inspector.frame?.(seen);
       for (const seen of reader.read(frame, seq)) for (const { message } of inspectors) message?.(seen);
       return take();
@@ -140,6 +148,13 @@ export function createCheck(session: CheckedSession, schemas: Schemas): Check {
       return take();
     },
   };
+}
+
+function copiedIn(frame: Frame): CheckedFrame['copied'] {
+  const side = directionOf(frame.channel) === 'client-to-server' ? 'client' : 'server';
+  if (frame.fault?.original?.length !== 0) return { side, messages: [] };
+  const { fault: _, ...asItWent } = frame;
+  return { side, messages: messagesOf(asItWent) };
 }
 
 /** Reads frames as the messages that inspectors look at. */

@@ -49,7 +49,14 @@ export type CheckedMessage = {
 };
 
 /** A frame, whether there is a message in it or not. */
-export type CheckedFrame = { place: Place; channel: string; payload: Buffer; http: number | null };
+export type CheckedFrame = {
+  place: Place;
+  channel: string;
+  payload: Buffer;
+  http: number | null;
+  /** Messages that a fault said once more, by whose name. Nobody had sent them. */
+  copied: { side: Side; messages: readonly Message[] };
+};
 
 /** An HTTP exchange as far as rules need it. Header names in lower case; a repeated one is joined by a comma. */
 export type CheckedHttpExchange = {

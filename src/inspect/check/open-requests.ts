@@ -7,6 +7,7 @@ import { BoundedMap } from '../../protocol/bounded.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { formatDuration } from '../view/text.ts';
 import {
+  type CheckedFrame,
   type CheckedHttpExchange,
   type CheckedMessage,
   type CheckedSession,
@@ -43,6 +44,11 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
   let isCutShort = false;
   /** Several clients may stand in one session of stateless traffic, each with ids of its own. */
   const isOneClient = basis !== 'stateless';
+
+  /** Whoever answers a request twice that came twice is right. */
+  function frame({ copied: { side, messages } }: CheckedFrame): void {
+    for (const copy of messages) if (copy.kind === 'request') excused.set(`${side} ${copy.id.key}`, true);
+  }
 
   function message(seen: CheckedMessage): void {
     const { message } = seen;
@@ -89,7 +95,10 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
     const isExcused = excused.has(asker);
     // Who did not get it may have it sent again.
     if (seen.fault !== null) excused.set(asker, true);
-    if (isExcused) return;
+    if (isExcused) {
+      if (correlation.to !== null) close(correlation.to);
+      return;
+    }
     if (correlation.remark !== 'no-open-request') {
       if (correlation.to !== null) close(correlation.to);
       answered.set(asker, true);
@@ -136,7 +145,7 @@ export function inspectIds(report: Report, { basis, isWhole }: CheckedSession): 
     for (const place of closed) close(place);
   }
 
-  return { message, httpExchange, end };
+  return { frame, message, httpExchange, end };
 }
 
 function placeKey({ seq, n }: Place): string {
@@ -155,6 +164,13 @@ export function inspectProgress(report: Report): Inspector {
   /** By who asked and token. */
   const tokens = new BoundedMap<string, Token>(MAX_REMEMBERED);
   const ofRequest = new BoundedMap<string, string>(MAX_REMEMBERED);
+  /** By who asked and token: of requests that a fault said once more. */
+  const excused = new BoundedMap<string, true>(MAX_REMEMBERED);
+
+  function frame({ copied: { side, messages } }: CheckedFrame): void {
+    for (const { details } of messages)
+      if (details.progressToken !== null) excused.set(`${side} ${details.progressToken}`, true);
+  }
 
   function message(seen: CheckedMessage): void {
     const { message, correlation } = seen;
@@ -188,7 +204,9 @@ export function inspectProgress(report: Report): Inspector {
   function progress(seen: CheckedMessage): void {
     const { progressToken } = seen.message.details;
     if (progressToken === null) return;
-    const token = tokens.get(`${seen.side === 'client' ? 'server' : 'client'} ${progressToken}`);
+    const key = `${opposite(seen.side)} ${progressToken}`;
+    if (excused.has(key)) return;
+    const token = tokens.get(key);
     const name = shown(seen.params?.['progressToken'] ?? seen.params?.['token']);
     if (token === undefined) {
       report('progress-unknown', seen.side, seen, 'a token that the other side gave', name);
@@ -213,7 +231,7 @@ export function inspectProgress(report: Report): Inspector {
     for (const { seq, n } of closed) endToken(`${seq}.${n}`);
   }
 
-  return { message, httpExchange };
+  return { frame, message, httpExchange };
 }
 
 function tokenText({ params }: CheckedMessage): string {

@@ -15,7 +15,7 @@ export type HttpEvent =
   | HttpResponseEvent
   /** `bytes` as they went to the client; `original` where an edit made them differ. */
   | { type: 'response-body'; exchange: number; at: number; bytes: Uint8Array; original?: Uint8Array }
-  /** A body, or an event of a stream, that a fault was put into: whole. `bytes` as they went on. */
+  /** A body, of either side, or an event of a stream, that a fault was put into: whole. `bytes` as they went on. */
   | HttpFaultEvent
   | HttpEndEvent;
 
@@ -23,7 +23,7 @@ export type HttpFaultEvent = {
   type: 'fault';
   exchange: number;
   at: number;
-  channel: 'response' | 'sse';
+  channel: 'request' | 'response' | 'sse';
   bytes: Uint8Array;
   fault: FrameFault;
 };

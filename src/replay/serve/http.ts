@@ -1,6 +1,6 @@
 /** Serves a recording over HTTP, whatever its own transport was, to any number of clients. */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import {
@@ -10,6 +10,7 @@ import {
   ownUrl,
   startListening,
 } from '../../net/listen.ts';
+import type { HttpOpening } from '../../net/opening.ts';
 import { memoize } from '../../protocol/bounded.ts';
 import { FAULT, type HttpRefusal, methodNotAllowed, refuse, refuseInWords } from '../http/refusal.ts';
 import type { Mock } from '../mock.ts';
@@ -26,8 +27,8 @@ type HttpMockOptions = {
   listen: Listen;
   allowHosts: readonly string[];
   allowOrigins: readonly string[];
-  /** Called with each HTTP exchange, numbered from 1 on, before it is answered. */
-  onOpen?: ((exchange: number, request: IncomingMessage, response: ServerResponse) => void) | undefined;
+  /** Called with each HTTP exchange, in place of answering it: who is called lets it go on, now or later. */
+  onOpen?: ((opening: HttpOpening) => void) | undefined;
 };
 
 export type HttpMock = {
@@ -70,13 +71,15 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
   const onClose = () => {
     if (isStopping) setImmediate(() => server.closeIdleConnections());
   };
-  if (options.onOpen !== undefined) tellOf(server, options.onOpen);
+  const take = (request: IncomingMessage, response: ServerResponse) =>
+    guarded(response, () => answer(request, response, endpoint, checkAccess));
+  const open = options.onOpen === undefined ? take : opener(options.onOpen, take);
   server.on('request', (request, response) => {
     // A client may leave at any moment; its answer is dropped then.
     response.on('error', ignore);
     request.on('error', ignore);
     response.on('close', onClose);
-    guarded(response, () => answer(request, response, endpoint, checkAccess));
+    open(request, response);
   });
   const address = await startListening(server, listen);
   return {
@@ -94,12 +97,16 @@ export async function createHttpMock(options: HttpMockOptions): Promise<HttpMock
   };
 }
 
-function tellOf(server: Server, onOpen: NonNullable<HttpMockOptions['onOpen']>): void {
+type Take = (request: IncomingMessage, response: ServerResponse) => void;
+
+function opener(onOpen: NonNullable<HttpMockOptions['onOpen']>, take: Take): Take {
   let count = 0;
-  server.on('request', (request, response) => {
+  const openingOf = (request: IncomingMessage, response: ServerResponse): HttpOpening => {
     count += 1;
-    onOpen(count, request, response);
-  });
+    const forward = () => take(request, response);
+    return { exchange: count, request, response, forward, leave: ignore, another: openingOf };
+  };
+  return (request, response) => onOpen(openingOf(request, response));
 }
 
 function ignore(): void {}

@@ -4,6 +4,7 @@
  * good; which one is decided when its request is whole, or when it has to be stored.
  */
 
+import { isIdentity } from '../../protocol/http/codings.ts';
 import {
   addEnd,
   addResponse,
@@ -38,7 +39,6 @@ import {
   type CollectedBody,
   createEventCollector,
   type EventCollector,
-  isIdentity,
   type StreamBlock,
 } from './http-bodies.ts';
 import type { HttpLoss } from './http-items.ts';
@@ -113,8 +113,7 @@ export class OpenHttpExchange {
         this.#feedResponse(event.bytes as Buffer, event.at, event.original);
         return;
       case 'fault':
-        this.#row.responseBytes += event.bytes.length;
-        this.#add(this.assign(null), faultFrame(this.#row, event));
+        this.#takeFault(event);
         return;
     }
   }
@@ -238,6 +237,19 @@ export class OpenHttpExchange {
     if (row.requestBytes > 0)
       this.#add(session, bodyFrame('request', row, body, { part, messages, at, isComplete, mediaType }));
     session.touch(row);
+  }
+
+  #takeFault(event: HttpFaultEvent): void {
+    const { channel, bytes, fault } = event;
+    if (channel !== 'request') {
+      this.#row.responseBytes += bytes.length;
+      this.#add(this.assign(null), faultFrame(this.#row, event));
+      return;
+    }
+    this.#row.requestBytes = bytes.length;
+    // What its client had said says whose it is.
+    this.#requests = parseMessages(Buffer.from(fault.original?.length ? fault.original : bytes));
+    this.#add(this.assign(this.#requests), faultFrame(this.#row, event));
   }
 
   #beginResponse(event: HttpResponseEvent): void {

@@ -113,7 +113,7 @@ export function createHttpItemReader(): HttpItemReader {
           type: 'fault',
           exchange,
           at,
-          channel: channel === 'sse' ? channel : 'response',
+          channel: channel === 'sse' || channel === 'request' ? channel : 'response',
           bytes: payload,
           fault,
         };

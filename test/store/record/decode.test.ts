@@ -1,6 +1,6 @@
 import zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { createStreamDecoder, decodeBody } from '../../../src/store/record/http-bodies.ts';
+import { createStreamDecoder, decodeBody } from '../../../src/protocol/http/codings.ts';
 
 const TEXT = Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}');
 const MAX = 1024;

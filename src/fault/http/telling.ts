@@ -3,9 +3,10 @@
  * is replaced by what went on, in the order in which it did. What passes as it is, is told by the proxy alone.
  */
 
-import type { FrameFault } from '../protocol/wire/frame.ts';
-import type { HttpEvent, HttpResponseEvent } from '../protocol/wire/http-event.ts';
-import type { ResponseHead } from './http-head.ts';
+import type { IncomingMessage } from 'node:http';
+import type { FrameFault } from '../../protocol/wire/frame.ts';
+import type { HttpEvent, HttpResponseEvent } from '../../protocol/wire/http-event.ts';
+import type { ResponseHead } from './head.ts';
 
 export type Telling = {
   /** An answer begins. `isOwn`: what goes on of it is told here. */
@@ -19,6 +20,14 @@ export type Telling = {
   fault(channel: 'response' | 'sse', bytes: Buffer, fault: FrameFault): void;
   /** The connection was broken on purpose. */
   broken(how: 'closed' | 'reset'): void;
+  /** The request goes on with a fault in it. `bytes`: its body as it went, without its coding. */
+  asked(bytes: Buffer, fault: FrameFault): void;
+  /** The request never goes on. `said`: what had come of its body; `fault`: why not; null: its client left first. */
+  unsent(request: IncomingMessage, said: readonly Buffer[], fault: FrameFault | null): void;
+  /** It was answered in place of the server. */
+  accepted(rawHeaders: readonly string[]): void;
+  /** What never went on is over. */
+  ended(isAnswered: boolean): void;
   /** What the proxy tells. */
   answered(event: HttpEvent): Promise<void> | undefined;
 };
@@ -40,6 +49,8 @@ export function createTelling(
   /** A permitted edit that was made in an answer. */
   let edit: { bytes: Buffer; original: Buffer } | null = null;
   let waiting: Said[] = [];
+  /** What went on in place of the request's body. */
+  let asked: { bytes: Buffer; fault: FrameFault } | null = null;
 
   /** The proxy's head comes before all else, and its edits before what they are in. */
   function tell(isEnd = false): void {
@@ -53,7 +64,7 @@ export function createTelling(
   }
 
   function headEvent({ at, head: sent, isOther }: Extract<Said, { type: 'head' }>): HttpResponseEvent {
-    if (head !== null && !isOther) return { ...head, at, rawHeaders: sameLength(head.rawHeaders, sent) };
+    if (head !== null && !isOther) return { ...head, at, rawHeaders: asSent(head.rawHeaders, sent) };
     const { status, rawHeaders } = sent;
     return { type: 'response', exchange, at, status, statusMessage: '', rawHeaders, edits: [] };
   }
@@ -91,7 +102,36 @@ export function createTelling(
     broken(how) {
       brokenBy = how;
     },
+    asked(bytes, fault) {
+      asked = { bytes, fault };
+    },
+    unsent(request, said, fault) {
+      onEvent(requestEvent(exchange, now(), request));
+      for (const bytes of said) onEvent({ type: 'request-body', exchange, at: now(), bytes });
+      if (fault !== null)
+        onEvent({ type: 'fault', exchange, at: now(), channel: 'request', bytes: NO_BYTES, fault });
+      const { rawTrailers, complete } = request;
+      onEvent({ type: 'request-end', exchange, at: now(), rawTrailers, isComplete: complete });
+      if (fault !== null) brokenBy ??= 'kept back';
+    },
+    accepted(rawHeaders) {
+      brokenBy = 'accepted';
+      const head = { status: 202, statusMessage: 'Accepted', rawHeaders, edits: [] };
+      onEvent({ type: 'response', exchange, at: now(), ...head });
+    },
+    ended(isAnswered) {
+      const by =
+        brokenBy === null
+          ? ({ closedBy: 'client', error: 'the client closed the connection' } as const)
+          : ({ closedBy: 'proxy', error: `${brokenBy} by a fault on purpose` } as const);
+      onEvent({ type: 'end', exchange, at: now(), ...by, isComplete: isAnswered, rawTrailers: [] });
+    },
     answered(event) {
+      if (asked !== null && event.type === 'request-body') return undefined;
+      if (asked !== null && event.type === 'request-end') {
+        onEvent({ type: 'fault', exchange, at: event.at, channel: 'request', ...asked });
+        asked = null;
+      }
       if (event.type === 'end') {
         tell(true);
         if (brokenBy === null) return onEvent(event);
@@ -111,11 +151,28 @@ export function createTelling(
   };
 }
 
-/** The headers as the server wrote them, with the length of what went on. */
-function sameLength(shown: readonly string[], { rawHeaders }: ResponseHead): readonly string[] {
-  const at = rawHeaders.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length');
-  if (at < 0) return shown;
-  return shown.map((text, i) =>
-    i % 2 === 1 && shown[i - 1]?.toLowerCase() === 'content-length' ? (rawHeaders[at + 1] ?? text) : text,
-  );
+const NO_BYTES: Buffer = Buffer.alloc(0);
+
+/** As the proxy tells of one that it forwards. */
+function requestEvent(exchange: number, at: number, request: IncomingMessage): HttpEvent {
+  const { method = '', url: path = '', httpVersion, rawHeaders, socket } = request;
+  const clientAddress = `${socket.remoteAddress}:${socket.remotePort}`;
+  return { type: 'request', exchange, at, method, path, httpVersion, rawHeaders, edits: [], clientAddress };
+}
+
+/** The headers as the server wrote them, with what was changed in those that tell of the body. */
+function asSent(shown: readonly string[], { rawHeaders }: ResponseHead): readonly string[] {
+  const headers: string[] = [];
+  for (let i = 0; i + 1 < shown.length; i += 2) {
+    const [name = '', value = ''] = shown.slice(i, i + 2);
+    const lowerName = name.toLowerCase();
+    if (lowerName !== 'content-length' && lowerName !== 'content-encoding') headers.push(name, value);
+    else {
+      const at = rawHeaders.findIndex((one, k) => k % 2 === 0 && one.toLowerCase() === lowerName);
+      // Chunks take the place of a length; what the proxy itself left out is still as the server wrote it.
+      if (at >= 0) headers.push(name, rawHeaders[at + 1] ?? value);
+      else if (lowerName === 'content-length') headers.push(name, value);
+    }
+  }
+  return headers;
 }

@@ -1,14 +1,18 @@
 /**
- * Faults over HTTP: stands between whoever answers (the proxy of `record`, the mock server) and the client, by taking the
- * place of a response's own methods. Bodies of JSON wait until they are whole, event streams go event by event, and all else
- * passes as it is. What is recorded is told by what really went on, in place of what was answered.
+ * The response of one HTTP exchange with faults. A body of JSON waits until it is whole, events of a stream go one by one, without
+ * their content coding, and all else passes as it is; so does what finds no room.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { clearTimeout, setTimeout } from 'node:timers';
-import { contentCoding, EVENTS_TYPE, JSON_TYPE, mediaType } from '../protocol/http/headers.ts';
-import type { Channel, Frame, FrameFault, FramePart } from '../protocol/wire/frame.ts';
-import type { HttpEvent } from '../protocol/wire/http-event.ts';
+import {
+  createStreamDecoder,
+  decodeBody,
+  isIdentity,
+  type StreamDecoder,
+} from '../../protocol/http/codings.ts';
+import { EVENTS_TYPE, JSON_TYPE, mediaType } from '../../protocol/http/headers.ts';
+import type { FrameFault } from '../../protocol/wire/frame.ts';
 import {
   createSseSplitter,
   fieldName,
@@ -16,71 +20,16 @@ import {
   linesOf,
   readSse,
   type SseBlock,
-} from '../protocol/wire/sse.ts';
-import type { Action } from './action.ts';
-import { NO_BYTES, type Piece } from './effect.ts';
-import { type Fault, type Faults, markOf } from './faults.ts';
-import { headOf, type ResponseHead, withLength } from './http-head.ts';
-import { createTelling, type Telling } from './http-telling.ts';
-import { createLane, type Lane } from './lane.ts';
-
-export type HttpFaults = {
-  /** Call it before anybody reads the request or writes the response. `exchange`: as the events of a recorder name it. */
-  attach(exchange: number, request: IncomingMessage, response: ServerResponse): void;
-  /** What was answered comes in, what went on is passed to `onEvent`. */
-  onEvent(event: HttpEvent): Promise<void> | undefined;
-};
-
-type HttpFaultsOptions = {
-  faults: Faults;
-  /** Microseconds since the Unix epoch. */
-  now: () => number;
-  /** Where something records. */
-  onEvent?: (event: HttpEvent) => Promise<void> | undefined;
-};
-
-/** Longer requests are not looked into. */
-const MAX_REQUEST_BYTES = 64 * 1024 * 1024;
-
-export function createHttpFaults({ faults, now, onEvent = () => undefined }: HttpFaultsOptions): HttpFaults {
-  const open = new Map<number, Telling>();
-  return {
-    attach(exchange, request, response) {
-      const telling = createTelling(exchange, now, onEvent);
-      open.set(exchange, telling);
-      const faulty = new FaultyResponse({ exchange, faults, now, request, response, telling });
-      // Before those of whoever answers: what never went on is told before the end is.
-      response.once('close', () => faulty.leave());
-      learnRequest(request, (body) => void faults.choose(frameOf('request', 'body', body, exchange, now())));
-    },
-    onEvent(event) {
-      const telling = open.get(event.exchange);
-      if (telling === undefined) return onEvent(event);
-      if (event.type === 'end') open.delete(event.exchange);
-      return telling.answered(event);
-    },
-  };
-}
-
-/** Calls `onBody` with the body of a POST when it is whole, before anybody else learns that. */
-function learnRequest(request: IncomingMessage, onBody: (body: Buffer) => void): void {
-  if (request.method !== 'POST' || contentCoding(request.headers['content-encoding']) !== 'identity') return;
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const emit = request.emit.bind(request);
-  request.emit = (name: string | symbol, ...values: unknown[]) => {
-    if (name === 'data' && size <= MAX_REQUEST_BYTES) {
-      chunks.push(values[0] as Buffer);
-      size += chunks.at(-1)?.length ?? 0;
-    } else if (name === 'end' && size <= MAX_REQUEST_BYTES) onBody(Buffer.concat(chunks));
-    return emit(name as string, ...values);
-  };
-}
-
-function frameOf(channel: Channel, part: FramePart, payload: Buffer, exchange: number, at: number): Frame {
-  const http = { exchange, marks: [], original: null, sha256: null };
-  return { channel, at, payload, lineEnd: '', size: payload.length, truncated: false, part, http };
-}
+} from '../../protocol/wire/sse.ts';
+import type { Action } from '../action.ts';
+import { NO_BYTES, type Piece, twice } from '../effect.ts';
+import { type Fault, type Faults, markOf } from '../faults.ts';
+import { createLane, type Lane } from '../lane.ts';
+import type { Turns } from '../turns.ts';
+import { type Capacity, MOST_BODY_BYTES, type Share } from './capacity.ts';
+import { bodyFrame, eventFrame } from './frame.ts';
+import { headFor, headOf, type ResponseHead } from './head.ts';
+import type { Telling } from './telling.ts';
 
 type FaultyResponseOptions = {
   exchange: number;
@@ -89,18 +38,23 @@ type FaultyResponseOptions = {
   request: IncomingMessage;
   response: ServerResponse;
   telling: Telling;
+  turns: Turns;
+  capacity: Capacity;
 };
 
 /** The methods of a response, as they were. */
 type Own = Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'flushHeaders'>;
 
-/** What has not begun, what passes as it is, a body, events, what is over whatever is answered. */
-type Mode = 'begun' | 'plain' | 'body' | 'events' | 'over';
+/**
+ * What has not begun, what passes as it is, a body, one that has found no room, events, what is over whatever is answered.
+ */
+type Mode = 'begun' | 'plain' | 'body' | 'large' | 'events' | 'over';
 
-class FaultyResponse {
+export class FaultyResponse {
   readonly #options: FaultyResponseOptions;
   readonly #own: Own;
   readonly #lane: Lane;
+  readonly #share: Share;
   #mode: Mode = 'begun';
   #head: ResponseHead | null = null;
   #isHeadSent = false;
@@ -109,16 +63,20 @@ class FaultyResponse {
   /** Events before the first message, while the head waits for that. */
   #before: SseBlock[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #giveUp = () => {};
+  /** Undoes the coding of events. */
+  #decoder: StreamDecoder | null = null;
   readonly #splitter = createSseSplitter({
-    maxBytes: Number.MAX_SAFE_INTEGER,
+    maxBytes: MOST_BODY_BYTES,
     onBlock: (block) => this.#takeBlock(block),
     onSkip: () => {},
-    onOversize: () => {},
+    onOversize: (bytes) => this.#takeLarge(bytes),
   });
 
   constructor(options: FaultyResponseOptions) {
     this.#options = options;
     const { response } = options;
+    this.#share = options.capacity.share();
     this.#own = {
       writeHead: response.writeHead.bind(response),
       write: response.write.bind(response),
@@ -130,8 +88,9 @@ class FaultyResponse {
         this.#sendHead();
         this.#own.write(bytes);
       },
-      besides: (what) => this.#break(what === 'reset'),
+      besides: (what) => this.breakOff(what === 'reset'),
       mark: markOf,
+      turns: options.turns,
     });
     Object.assign(response, {
       writeHead: (...values: unknown[]) => this.#writeHead(values),
@@ -144,6 +103,8 @@ class FaultyResponse {
   /** The connection is closed. */
   leave(): void {
     clearTimeout(this.#timer);
+    this.#giveUp();
+    this.#share.free();
     this.#lane.cancel();
   }
 
@@ -151,14 +112,33 @@ class FaultyResponse {
     const { response, request } = this.#options;
     if (this.#mode === 'over') return response;
     this.#head = headOf(values, response);
-    const { contentType, coding, status } = this.#head;
-    const type = coding === 'identity' && status !== 202 ? mediaType(contentType) : '';
-    this.#mode = type === JSON_TYPE ? 'body' : type === EVENTS_TYPE ? 'events' : 'plain';
+    this.#mode = this.#modeFor(this.#head);
     this.#options.telling.expect(this.#mode !== 'plain');
     // A status stands before all events, and whether it is to be another one is known with the first message.
     const mayWait = request.method === 'POST' && this.#options.faults.changesStatus;
     if (this.#mode === 'plain' || (this.#mode === 'events' && !mayWait)) this.#sendHead();
     return response;
+  }
+
+  #modeFor({ contentType, coding, status }: ResponseHead): Mode {
+    const { faults, now } = this.#options;
+    const type = status === 202 ? '' : mediaType(contentType);
+    if (type === JSON_TYPE) return 'body';
+    if (type !== EVENTS_TYPE) return 'plain';
+    if (isIdentity(coding)) return 'events';
+    // Nobody knows at its head what will be in a stream, so its coding is undone where a rule could mean any of it.
+    if (!faults.isAbout('server-to-client')) return 'plain';
+    const feed = (bytes: Buffer) => this.#splitter.feed(bytes, now());
+    this.#decoder = createStreamDecoder(coding, feed, () => this.#failToDecode());
+    if (this.#decoder === null || this.#head === null) return 'plain';
+    this.#head = headFor(this.#head, null);
+    return 'events';
+  }
+
+  /** What came before has gone on without the coding, so the rest cannot go on as it is. */
+  #failToDecode(): void {
+    if (this.#mode === 'events') this.#options.response.destroy();
+    this.#mode = 'over';
   }
 
   #sendHead(head = this.#head, isOther = false): void {
@@ -179,10 +159,11 @@ class FaultyResponse {
     const bytes = bytesOf(values);
     if (bytes.length > 0) {
       this.#options.telling.wrote();
-      if (this.#mode === 'body') this.#chunks.push(bytes);
-      else if (this.#mode === 'events') this.#splitter.feed(bytes, this.#options.now());
+      if (this.#mode === 'body') this.#hold(bytes);
+      else if (this.#mode === 'large') this.#pass(bytes);
+      else if (this.#mode === 'events') this.#feed(bytes);
     }
-    return !this.#options.response.writableNeedDrain;
+    return this.#hasRoom();
   }
 
   #end(values: unknown[]): ServerResponse {
@@ -193,16 +174,63 @@ class FaultyResponse {
     }
     const bytes = bytesOf(values);
     if (this.#mode === 'body') {
-      if (bytes.length > 0) this.#chunks.push(bytes);
+      if (bytes.length > 0) this.#hold(bytes);
+    } else if (bytes.length > 0 && this.#mode === 'large') this.#pass(bytes);
+    if (this.#mode === 'body') {
       this.#mode = 'over';
       this.#deliverBody(Buffer.concat(this.#chunks));
-    } else if (this.#mode === 'events') {
-      if (bytes.length > 0) this.#splitter.feed(bytes, this.#options.now());
-      this.#splitter.end();
-      this.#passBefore();
-      void this.#lane.finish().then(() => this.#endEvents());
+    } else if (this.#mode === 'large') this.#own.end();
+    else if (this.#mode === 'events') {
+      if (bytes.length > 0) this.#feed(bytes);
+      if (this.#decoder === null) this.#finishEvents();
+      else void this.#decoder.end().then(() => this.#finishEvents());
     }
     return response;
+  }
+
+  /** Whether more may be answered. Where not, whoever answers waits for `drain`. */
+  #hasRoom(): boolean {
+    const { response } = this.#options;
+    if (this.#lane.waiting() >= MOST_BODY_BYTES) {
+      setTimeout(() => this.#whenRoom(), ROOM_CHECK_MS);
+      return false;
+    }
+    return !response.writableNeedDrain;
+  }
+
+  #whenRoom(): void {
+    const { response } = this.#options;
+    if (response.destroyed) return;
+    if (this.#lane.waiting() >= MOST_BODY_BYTES) setTimeout(() => this.#whenRoom(), ROOM_CHECK_MS);
+    else if (!response.writableNeedDrain) response.emit('drain');
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#chunks.push(bytes);
+    if (this.#share.take(bytes.length)) return;
+    this.#mode = 'large';
+    this.#share.free();
+    for (const chunk of this.#chunks) this.#pass(chunk);
+    this.#chunks = [];
+  }
+
+  /** Bytes of what is not looked into go on at once. */
+  #pass(bytes: Buffer): void {
+    this.#sendHead();
+    this.#own.write(bytes);
+    this.#options.telling.bytes(bytes);
+  }
+
+  #feed(bytes: Buffer): void {
+    const { now } = this.#options;
+    if (this.#decoder === null) this.#splitter.feed(bytes, now());
+    else this.#decoder.feed(bytes, now());
+  }
+
+  #finishEvents(): void {
+    this.#splitter.end();
+    this.#passBefore();
+    void this.#lane.finish().then(() => this.#endEvents());
   }
 
   #endEvents(): void {
@@ -212,35 +240,40 @@ class FaultyResponse {
     this.#own.end();
   }
 
-  /** A body is one message, or a batch: there is nothing that it could change places with. */
   #deliverBody(body: Buffer): void {
-    const { exchange, faults, now, telling } = this.#options;
-    const fault = faults.choose(frameOf('response', 'body', body, exchange, now()), isForEvents);
-    if (fault === null) {
+    const { exchange, faults, now, turns, telling } = this.#options;
+    const json = decodeBody(body, this.#head?.coding ?? '', MOST_BODY_BYTES);
+    const frame = json === null ? null : bodyFrame('response', json, exchange, now());
+    const fault = frame === null ? null : faults.choose(frame);
+    if (json === null || fault === null) {
       this.#sendHead();
       this.#own.end(body);
       telling.bytes(body);
+      if (frame !== null) turns.passed();
       return;
     }
     const { effect } = fault;
-    if (effect.http !== null) this.#answerStatus(fault, body, 'response');
+    const send = () => this.#sendBody(fault, body, json);
+    if (effect.http !== null) this.#answerStatus(fault, json, 'response');
     else if (effect.isHeld || effect.besides !== null) {
-      telling.fault('response', NO_BYTES, markOf(fault.chosen, effect, body));
-      if (effect.besides !== null) this.#break(effect.besides === 'reset');
-    } else {
-      this.#timer = setTimeout(() => this.#sendBody(fault, body), effect.waitMs);
-    }
+      telling.fault('response', NO_BYTES, markOf(fault.chosen, effect, json));
+      if (effect.besides === null) this.stayOpen();
+      else this.breakOff(effect.besides === 'reset');
+    } else if (effect.behind > 0) this.#giveUp = turns.behind(effect.behind, send);
+    else this.#timer = setTimeout(send, effect.waitMs);
   }
 
-  #sendBody({ chosen, effect }: Fault, said: Buffer): void {
-    const { telling } = this.#options;
-    const body = effect.payload ?? said;
-    if (this.#head !== null) this.#head = withLength(this.#head, body.length);
+  /** `said`: as it came; `json`: without its coding. Where it has not changed, it goes on as it came. */
+  #sendBody({ chosen, effect }: Fault, said: Buffer, json: Buffer): void {
+    const { turns, telling } = this.#options;
+    const changed = effect.copies === 2 ? twice(json) : effect.payload;
+    const bytes = changed ?? said;
+    if (changed !== null && this.#head !== null) this.#head = headFor(this.#head, changed.length);
     this.#sendHead();
-    const pieces = effect.cut?.(body) ?? [{ bytes: body, afterMs: 0 }];
-    this.#sendPieces(pieces, () => {
-      telling.fault('response', body, markOf(chosen, effect, effect.payload === null ? null : said));
+    this.#sendPieces(effect.cut?.(bytes) ?? [{ bytes, afterMs: 0 }], () => {
+      telling.fault('response', changed ?? json, markOf(chosen, effect, changed === null ? null : json));
       this.#own.end();
+      turns.passed();
     });
   }
 
@@ -259,20 +292,28 @@ class FaultyResponse {
 
   #takeBlock(block: SseBlock): void {
     const { exchange, faults, now, request } = this.#options;
+    // Of one that is too large, all has gone on.
     if (this.#mode !== 'events') return;
+    if (block.truncated) {
+      faults.letPass();
+      return;
+    }
     const fields = block.isComplete ? readSse(block.payload) : null;
     if (fields === null || fields.data === null || fields.data.length === 0 || !isMessageEvent(fields)) {
-      if (this.#isHeadSent) this.#pass(block);
+      if (this.#isHeadSent) this.#passBlock(block);
       else this.#before.push(block);
       return;
     }
     const refuses = (action: Action) => action.name === 'http' && this.#isHeadSent;
-    const fault = faults.choose(frameOf('sse', 'event', block.payload, exchange, now()), refuses);
+    const fault = faults.choose(eventFrame(block.payload, exchange, now()), refuses);
     if (fault !== null && fault.effect.http !== null) {
       this.#answerStatus(fault, block.payload, 'sse');
       return;
     }
-    if (fault?.effect.isHeld && request.method === 'POST') this.#isHeld = true;
+    if (fault?.effect.isHeld && request.method === 'POST') {
+      this.#isHeld = true;
+      this.stayOpen();
+    }
     this.#passBefore();
     this.#take(block, fields.data, fault);
   }
@@ -280,12 +321,19 @@ class FaultyResponse {
   #passBefore(): void {
     const before = this.#before;
     this.#before = [];
-    for (const block of before) this.#pass(block);
+    for (const block of before) this.#passBlock(block);
   }
 
-  #pass({ payload }: SseBlock): void {
+  #passBlock({ payload }: Pick<SseBlock, 'payload'>): void {
     const passed = () => this.#options.telling.bytes(payload);
     this.#lane.take({ json: payload, wire: (bytes) => bytes, passed }, null, null);
+  }
+
+  /** Of an event that is too large for a fault. */
+  #takeLarge(bytes: Buffer): void {
+    if (this.#mode !== 'events') return;
+    this.#passBefore();
+    this.#passBlock({ payload: Buffer.from(bytes) });
   }
 
   #take({ payload }: SseBlock, json: Buffer, fault: Fault | null): void {
@@ -320,7 +368,21 @@ class FaultyResponse {
     this.#own.end(body);
   }
 
-  #break(isReset: boolean): void {
+  /**
+   * Nothing ever comes: a client that has closed its side of the connection waits for nothing more. Unasked, it would stay half
+   * open, since a client may do so and still want its answer.
+   */
+  stayOpen(): void {
+    const { request, response } = this.#options;
+    const { socket } = request;
+    const leave = () => socket.destroy();
+    if (socket.readableEnded) leave();
+    else socket.once('end', leave);
+    response.once('close', () => socket.off('end', leave));
+  }
+
+  /** Breaks the client's connection. */
+  breakOff(isReset: boolean): void {
     const { response, telling } = this.#options;
     this.#mode = 'over';
     telling.broken(isReset ? 'reset' : 'closed');
@@ -330,9 +392,7 @@ class FaultyResponse {
   }
 }
 
-function isForEvents({ name }: Action): boolean {
-  return name === 'duplicate' || name === 'reorder';
-}
+const ROOM_CHECK_MS = 5;
 
 /** Of the values of `write` or `end`. */
 function bytesOf([chunk, encoding]: unknown[]): Buffer {
