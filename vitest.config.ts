@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
@@ -52,21 +53,39 @@ const BROWSER = ['test/web/browser/*.test.ts'];
 /** What needs a PostgreSQL: all of them share one. */
 const ENGINE = ['test/engine/*.test.ts'];
 
-/** What other programs make of tapedeck, and recordings that are large. */
+/** What other programs make of tapedeck, recordings that are large, and what another file shows with less. */
 const FULL_ONLY = [
+  'test/cli/{play/suggest,redact-beside}.test.ts',
   'test/engine/tls.test.ts',
   'test/fault/clients.test.ts',
   'test/http/inspector.test.ts',
   'test/kit/examples.test.ts',
   'test/replay/long-recording.test.ts',
   'test/survey/run.test.ts',
-  'test/web/browser/{large,oauth}.test.ts',
+  'test/web/browser/{copies,details,large,oauth,report,run,store}.test.ts',
 ];
 
 const LEFT_OUT = ['**/node_modules/**', ...(process.env['TAPEDECK_TESTS'] === 'full' ? [] : FULL_ONLY)];
 
 /** CI gives what fails by chance, on a machine that others use too, a second attempt, and prints its name. */
 const RETRIES = Number(process.env['TEST_RETRIES'] ?? 0);
+
+/** What the tests and all that they start put into the temporary folder, at full size. */
+const TEMPORARY_BYTES = 6 * 1024 ** 3;
+
+// Thousands of stores are made, and on a disk most of the time goes to waiting for it: they lie in memory where there is room.
+if (process.env['TMPDIR'] === undefined && roomIn('/dev/shm') > TEMPORARY_BYTES)
+  process.env['TMPDIR'] = '/dev/shm';
+
+/** Free bytes; 0 where there is no such folder. */
+function roomIn(folder: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize;
+  } catch {
+    return 0;
+  }
+}
 
 /** Real processes on small machines: a deadline is for hangs, never a measure of speed. */
 const DEADLINES = { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 45_000 } } };
@@ -120,12 +139,11 @@ export default defineConfig({
         pool: 'forks',
         maxWorkers: 2,
       }),
-      project('engine', 2, {
+      project('engine', 0, {
         include: ENGINE,
         exclude: LEFT_OUT,
         globalSetup: ['test/support/engine-server.ts'],
         pool: 'forks',
-        maxWorkers: 2,
       }),
       project('alone', 1, { include: ALONE, exclude: LEFT_OUT, pool: 'forks', maxWorkers: 1 }),
     ],

@@ -214,13 +214,16 @@ inFull(
   },
 );
 
-test('a server that ignores SIGTERM is killed before its client loses patience and kills tapedeck', async () => {
-  const { child, stdout, ended } = record(tempStore(), ['deaf.js', '--stubborn']);
-  await until('the server has told its pid', () => stdout().includes('\n'));
-  const server = Number(stdout().toString());
-  // What the official clients do: close the input, wait, SIGTERM, wait two seconds, SIGKILL.
-  child.stdin.end();
-  child.kill('SIGTERM');
-  expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL' });
-  expect(isRunning(server)).toBe(false);
-});
+inFull(
+  'a server that ignores SIGTERM is killed before its client loses patience and kills tapedeck',
+  async () => {
+    const { child, stdout, ended } = record(tempStore(), ['deaf.js', '--stubborn']);
+    await until('the server has told its pid', () => stdout().includes('\n'));
+    const server = Number(stdout().toString());
+    // What the official clients do: close the input, wait, SIGTERM, wait two seconds, SIGKILL.
+    child.stdin.end();
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL' });
+    expect(isRunning(server)).toBe(false);
+  },
+);

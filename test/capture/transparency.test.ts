@@ -263,16 +263,19 @@ inFull('what a process says that outlives the server is relayed and recorded to 
   expect(frames.map(({ text }) => text)).toEqual(['early', 'late']);
 });
 
-test('a client that has ended its input is not held up by a process that the server left behind', async () => {
-  const db = tempStore();
-  const { child, stdout, ended } = record(db, ['leave-child.js']);
-  child.stdin.end();
-  const { code, stderr } = await ended;
-  process.kill(Number(stdout().toString()), 'SIGKILL');
-  expect([code, stderr]).toEqual([5, expect.stringMatching(/neither relayed nor recorded/)]);
-  const [{ waited } = { waited: Number.NaN }] = rowsOf<{ waited: number }>(
-    db,
-    'SELECT ended_at - server_closed_at AS waited FROM session',
-  );
-  expect(waited).toBeLessThan(5_000_000);
-});
+inFull(
+  'a client that has ended its input is not held up by a process that the server left behind',
+  async () => {
+    const db = tempStore();
+    const { child, stdout, ended } = record(db, ['leave-child.js']);
+    child.stdin.end();
+    const { code, stderr } = await ended;
+    process.kill(Number(stdout().toString()), 'SIGKILL');
+    expect([code, stderr]).toEqual([5, expect.stringMatching(/neither relayed nor recorded/)]);
+    const [{ waited } = { waited: Number.NaN }] = rowsOf<{ waited: number }>(
+      db,
+      'SELECT ended_at - server_closed_at AS waited FROM session',
+    );
+    expect(waited).toBeLessThan(5_000_000);
+  },
+);

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { openStore } from '../../src/store/file/open.ts';
 import { openRedactions } from '../../src/store/keep/redaction-state.ts';
 import { inFull, scale } from '../support/scale.ts';
@@ -40,29 +40,33 @@ async function redactHalf(db: string): Promise<void> {
   expect(maskedFrames(db)).toBeLessThan(2 * CALLS);
 }
 
-test('what recorders record while a long session is masked is stored meanwhile', {
-  timeout: 120_000,
-}, async () => {
-  const db = await longStore();
-  const recorder = record(db, ['cat.js'], ['--strict']);
-  const store = openStore(db);
-  const stored = store.prepare("SELECT frames FROM session WHERE name IS NOT 'long'").pluck();
-  const run = tapedeck(['redact', 'long', '--db', db]);
-  await until('it is on its way', () => maskedFrames(db) > 1000);
-  for (let i = 1; i <= ROUNDS; i += 1) {
-    recorder.child.stdin.write(`{"jsonrpc":"2.0","id":${i},"method":"ping"}\n`);
-    await until('it is stored', () => stored.get() === 2 * i);
-  }
-  expect(maskedFrames(db)).toBeGreaterThan(1000);
-  expect(maskedFrames(db)).toBeLessThan(2 * CALLS);
-  expect((await run.ended).stdout.toString()).toBe(
-    `github-token        redacted in ${(2 * CALLS).toLocaleString('en-US')} frames\n`,
-  );
-  recorder.child.stdin.end();
-  expect((await recorder.ended).code).toBe(0);
-  expect(store.prepare('SELECT sum(dropped) FROM session').pluck().get()).toBe(0);
-  store.close();
-});
+inFull(
+  'what recorders record while a long session is masked is stored meanwhile',
+  {
+    timeout: 120_000,
+  },
+  async () => {
+    const db = await longStore();
+    const recorder = record(db, ['cat.js'], ['--strict']);
+    const store = openStore(db);
+    const stored = store.prepare("SELECT frames FROM session WHERE name IS NOT 'long'").pluck();
+    const run = tapedeck(['redact', 'long', '--db', db]);
+    await until('it is on its way', () => maskedFrames(db) > 1000);
+    for (let i = 1; i <= ROUNDS; i += 1) {
+      recorder.child.stdin.write(`{"jsonrpc":"2.0","id":${i},"method":"ping"}\n`);
+      await until('it is stored', () => stored.get() === 2 * i);
+    }
+    expect(maskedFrames(db)).toBeGreaterThan(1000);
+    expect(maskedFrames(db)).toBeLessThan(2 * CALLS);
+    expect((await run.ended).stdout.toString()).toBe(
+      `github-token        redacted in ${(2 * CALLS).toLocaleString('en-US')} frames\n`,
+    );
+    recorder.child.stdin.end();
+    expect((await recorder.ended).code).toBe(0);
+    expect(store.prepare('SELECT sum(dropped) FROM session').pluck().get()).toBe(0);
+    store.close();
+  },
+);
 
 inFull(
   'a redaction that was killed is told of, and finished by the next one',

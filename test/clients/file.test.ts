@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { readClientConfig, replaceClientConfig } from '../../src/clients/file.ts';
 import { wrapConfig } from '../../src/clients/wrap.ts';
 import { LAUNCHER, makeConfig, makeHome } from '../support/configs.ts';
+import { inFull } from '../support/scale.ts';
 import { tapedeck, tempFolder } from '../support/tapedeck.ts';
 
 const SIMPLE = '{ "mcpServers": { "a": { "command": "npx", "args": ["-y", "a"] } } }\n';
@@ -181,7 +182,7 @@ test('a file that its client has changed meanwhile is not overwritten', () => {
   expect(readdirSync(dirname(target.file))).toEqual(['config.json']);
 });
 
-test('many that wrap and unwrap at once leave one of the two, whole', async () => {
+inFull('many that wrap and unwrap at once leave one of the two, whole', async () => {
   const home = makeHome();
   const file = home.put('.cursor/mcp.json', SIMPLE);
   const runs = Array.from({ length: 6 }, (_, i) => home.run(i % 3 === 2 ? 'unwrap' : 'wrap', 'cursor').ended);

@@ -43,45 +43,51 @@ function rows(home: TestHome, sql: string) {
   return query(join(home.home, 'recordings.db'), sql);
 }
 
-test('wrapped URL servers of several clients are served by one process, each session under its name', async () => {
-  const [first, second] = [await startEverything('streamableHttp'), await startEverything('streamableHttp')];
-  const home = makeHome();
-  const cursor = home.put('.cursor/mcp.json', JSON.stringify({ mcpServers: { one: { url: first } } }));
-  const gemini = home.put(
-    '.gemini/settings.json',
-    JSON.stringify({ mcpServers: { two: { httpUrl: second, headers: { Authorization: 'Bearer t' } } } }),
-  );
-  await wrap(home, 'all');
-  const urls = { ...urlsIn(cursor), ...urlsIn(gemini) };
-  expect(urls['one']).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
-  expect(new Set(Object.values(urls)).size).toBe(2);
+inFull(
+  'wrapped URL servers of several clients are served by one process, each session under its name',
+  async () => {
+    const [first, second] = [
+      await startEverything('streamableHttp'),
+      await startEverything('streamableHttp'),
+    ];
+    const home = makeHome();
+    const cursor = home.put('.cursor/mcp.json', JSON.stringify({ mcpServers: { one: { url: first } } }));
+    const gemini = home.put(
+      '.gemini/settings.json',
+      JSON.stringify({ mcpServers: { two: { httpUrl: second, headers: { Authorization: 'Bearer t' } } } }),
+    );
+    await wrap(home, 'all');
+    const urls = { ...urlsIn(cursor), ...urlsIn(gemini) };
+    expect(urls['one']).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
+    expect(new Set(Object.values(urls)).size).toBe(2);
 
-  const run = await serve(home, 2);
-  expect(run.stderr().split('\n').slice(0, -1)).toEqual([
-    `tapedeck: listening on ${new URL(urls['one'] ?? '').origin} for one at ${new URL(first).origin} (${cursor})`,
-    `tapedeck: listening on ${new URL(urls['two'] ?? '').origin} for two at ${new URL(second).origin} (${gemini})`,
-  ]);
-  for (const [name, url] of Object.entries(urls)) {
-    const client = new Client({ name, version: '1.0.0' });
-    const transport = new StreamableHTTPClientTransport(new URL(url));
-    await client.connect(transport as Transport);
-    await client.callTool({ name: 'echo', arguments: { message: name } });
-    await transport.terminateSession();
-    await client.close();
-  }
-  await stop(run);
-  const sessions = rows(
-    home,
-    'SELECT name, client_name, target, end_reason, dropped FROM session ORDER BY name',
-  );
-  expect(sessions).toEqual([
-    { name: 'one', client_name: 'one', target: first, end_reason: 'deleted', dropped: 0 },
-    { name: 'two', client_name: 'two', target: second, end_reason: 'deleted', dropped: 0 },
-  ]);
+    const run = await serve(home, 2);
+    expect(run.stderr().split('\n').slice(0, -1)).toEqual([
+      `tapedeck: listening on ${new URL(urls['one'] ?? '').origin} for one at ${new URL(first).origin} (${cursor})`,
+      `tapedeck: listening on ${new URL(urls['two'] ?? '').origin} for two at ${new URL(second).origin} (${gemini})`,
+    ]);
+    for (const [name, url] of Object.entries(urls)) {
+      const client = new Client({ name, version: '1.0.0' });
+      const transport = new StreamableHTTPClientTransport(new URL(url));
+      await client.connect(transport as Transport);
+      await client.callTool({ name: 'echo', arguments: { message: name } });
+      await transport.terminateSession();
+      await client.close();
+    }
+    await stop(run);
+    const sessions = rows(
+      home,
+      'SELECT name, client_name, target, end_reason, dropped FROM session ORDER BY name',
+    );
+    expect(sessions).toEqual([
+      { name: 'one', client_name: 'one', target: first, end_reason: 'deleted', dropped: 0 },
+      { name: 'two', client_name: 'two', target: second, end_reason: 'deleted', dropped: 0 },
+    ]);
 
-  expect((await home.runInProcess('unwrap', 'all')).code).toBe(0);
-  expect([urlsIn(cursor), urlsIn(gemini)]).toEqual([{ one: first }, { two: second }]);
-});
+    expect((await home.runInProcess('unwrap', 'all')).code).toBe(0);
+    expect([urlsIn(cursor), urlsIn(gemini)]).toEqual([{ one: first }, { two: second }]);
+  },
+);
 
 inFull('one port that is taken does not stop the others; where all are, it says so and ends', async () => {
   const upstream = await startServer((_request, response) => void response.end('fine'));

@@ -188,30 +188,36 @@ inFull('what comes on a subscription belongs to it, and its client ends it by le
   ]);
 });
 
-test('a client of the 2026-07-28 era cancels by closing its exchange: the call is not left unanswered', async () => {
-  const client = await connect(recording.url, 'auto');
-  expect(await callAndAbort(client)).toContain('enough');
-  await until(
-    'the end of the exchange is recorded',
-    () =>
-      recording.rows("SELECT 1 FROM http_exchange WHERE closed_by = 'client' AND ended_at > 0").length === 1,
-  );
-  expect(await client.callTool({ name: 'test_simple_text' })).toMatchObject({ content: [{ type: 'text' }] });
-  await client.close();
-  await recording.stop();
+inFull(
+  'a client of the 2026-07-28 era cancels by closing its exchange: the call is not left unanswered',
+  async () => {
+    const client = await connect(recording.url, 'auto');
+    expect(await callAndAbort(client)).toContain('enough');
+    await until(
+      'the end of the exchange is recorded',
+      () =>
+        recording.rows("SELECT 1 FROM http_exchange WHERE closed_by = 'client' AND ended_at > 0").length ===
+        1,
+    );
+    expect(await client.callTool({ name: 'test_simple_text' })).toMatchObject({
+      content: [{ type: 'text' }],
+    });
+    await client.close();
+    await recording.stop();
 
-  expectWhole(recording);
-  await expectSameReindexed(recording);
-  expect(sessionsOf(recording)).toMatchObject([{ era: 'modern', errors: 0, unanswered: 0 }]);
-  expect(exchangesOf(recording)).toEqual([
-    'server/discover ok',
-    'tools/call wait_for_cancellation cancelled',
-    'tools/call test_simple_text ok',
-  ]);
-  expect(recording.rows("SELECT error FROM http_exchange WHERE closed_by = 'client'")).toEqual([
-    { error: 'the client closed the connection' },
-  ]);
-});
+    expectWhole(recording);
+    await expectSameReindexed(recording);
+    expect(sessionsOf(recording)).toMatchObject([{ era: 'modern', errors: 0, unanswered: 0 }]);
+    expect(exchangesOf(recording)).toEqual([
+      'server/discover ok',
+      'tools/call wait_for_cancellation cancelled',
+      'tools/call test_simple_text ok',
+    ]);
+    expect(recording.rows("SELECT error FROM http_exchange WHERE closed_by = 'client'")).toEqual([
+      { error: 'the client closed the connection' },
+    ]);
+  },
+);
 
 inFull('the same client in the older era: a session, whose end it says', async () => {
   const direct = await converse(server.url, 'legacy');

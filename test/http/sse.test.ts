@@ -11,6 +11,7 @@ import {
   requestsOf,
   sessionsOf,
 } from '../support/http-record.ts';
+import { inFull } from '../support/scale.ts';
 import { startEverything } from '../support/servers.ts';
 import { until } from '../support/tapedeck.ts';
 
@@ -88,7 +89,7 @@ test('a session over HTTP+SSE is recorded whole, ends with its stream, and is th
   expect(exchangesOf(recording)).toEqual(EXCHANGES);
 });
 
-test('answers come on the stream, and belong to the requests of other exchanges', async () => {
+inFull('answers come on the stream, and belong to the requests of other exchanges', async () => {
   await converse(recording.url, 'tester');
   await until('the end of the stream is recorded', () => endedStreams(recording) === 1);
   await recording.stop();
@@ -115,7 +116,7 @@ test('answers come on the stream, and belong to the requests of other exchanges'
   ]);
 });
 
-test('two clients at once are two sessions, and nothing of one is in the other', async () => {
+inFull('two clients at once are two sessions, and nothing of one is in the other', async () => {
   const names = ['ada-7', 'bob-9'];
   const bothStand = () =>
     until(

@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { recordingPath } from '../../src/index.ts';
 import { EVERYTHING_STDIO } from '../support/kit.ts';
 import { inFull } from '../support/scale.ts';
@@ -158,7 +158,7 @@ inFull('what goes wrong is told by the test that it concerns', async () => {
   });
 });
 
-test('what a failing test recorded is not stored, so a retry and the next run record anew', async () => {
+inFull('what a failing test recorded is not stored, so a retry and the next run record anew', async () => {
   const upstream = JSON.stringify({ command: process.execPath, args: [fixture('echo.js')] });
   const source = `
     import { readFileSync } from 'node:fs';

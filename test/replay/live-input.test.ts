@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startHttpMock } from '../support/http-mock.ts';
 import { modernMeta } from '../support/messages.ts';
+import { inFull } from '../support/scale.ts';
 import { send } from '../support/send.ts';
 import { importSaid, replay } from '../support/stdio-replay.ts';
 import { tempFolder, until } from '../support/tapedeck.ts';
@@ -128,7 +129,7 @@ test('the 2026-07-28 era has no batches: one error, and nothing of it is played'
   expect(stderr).toContain('has a batch');
 });
 
-test('a line of 64 MB that is no JSON costs one error', async () => {
+inFull('a line of 64 MB that is no JSON costs one error', async () => {
   const db = await importSaid('calls', BATCHED);
   const { answers, code } = await replay(db, [`{"${'x'.repeat(64 * 1024 * 1024)}`, call(3, 'c')]);
   expect(answers.map((line) => JSON.parse(line).error?.code)).toEqual([-32700, undefined]);

@@ -4,7 +4,7 @@
  */
 
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Speed } from '../../src/replay/play/timetable.ts';
 import { createStdioMock } from '../../src/replay/serve/stdio.ts';
 import { openMock, startHttpMock } from '../support/http-mock.ts';
@@ -174,50 +174,56 @@ function check(
   for (const [key, outcomes] of expected) expect(seen.get(key)?.toSorted(), key).toEqual(outcomes.toSorted());
 }
 
-test('over stdio, by several clients, all at once or in batches', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      recordings,
-      turns,
-      fc.array(clients, { minLength: 1, maxLength: 2 }),
-      fc.boolean(),
-      fc.constantFrom<Speed>('fast', 1e6, 5),
-      async (calls, picks, many, isBatched, speed) => {
-        const { mock } = openMock(await importSaid('calls', linesOf(calls, picks)), { speed });
-        for (const asked of many) {
-          const said: Said[] = [];
-          const { feed } = createStdioMock(mock, (lines) =>
-            said.push(
-              ...lines
-                .toString()
-                .trim()
-                .split('\n')
-                .flatMap((line) => JSON.parse(line)),
-            ),
-          );
-          const texts = asked.map((ask) => requestOf(ask, calls).text);
-          feed(Buffer.from(isBatched ? `[${texts.join(',')}]\n` : texts.map((text) => `${text}\n`).join('')));
-          await mock.idle();
-          // A batch with a call that stays open is answered once that is taken back.
-          if (isBatched) {
-            const open = asked.map(({ id }) =>
-              JSON.stringify({
-                jsonrpc: '2.0',
-                method: 'notifications/cancelled',
-                params: { requestId: id },
-              }),
+inFull(
+  'over stdio, by several clients, all at once or in batches',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        recordings,
+        turns,
+        fc.array(clients, { minLength: 1, maxLength: 2 }),
+        fc.boolean(),
+        fc.constantFrom<Speed>('fast', 1e6, 5),
+        async (calls, picks, many, isBatched, speed) => {
+          const { mock } = openMock(await importSaid('calls', linesOf(calls, picks)), { speed });
+          for (const asked of many) {
+            const said: Said[] = [];
+            const { feed } = createStdioMock(mock, (lines) =>
+              said.push(
+                ...lines
+                  .toString()
+                  .trim()
+                  .split('\n')
+                  .flatMap((line) => JSON.parse(line)),
+              ),
             );
-            feed(Buffer.from(open.map((text) => `${text}\n`).join('')));
+            const texts = asked.map((ask) => requestOf(ask, calls).text);
+            feed(
+              Buffer.from(isBatched ? `[${texts.join(',')}]\n` : texts.map((text) => `${text}\n`).join('')),
+            );
+            await mock.idle();
+            // A batch with a call that stays open is answered once that is taken back.
+            if (isBatched) {
+              const open = asked.map(({ id }) =>
+                JSON.stringify({
+                  jsonrpc: '2.0',
+                  method: 'notifications/cancelled',
+                  params: { requestId: id },
+                }),
+              );
+              feed(Buffer.from(open.map((text) => `${text}\n`).join('')));
+            }
+            check(calls, asked, ({ id }) =>
+              said.filter((one) => one.id === id || one.params?.progressToken === id),
+            );
           }
-          check(calls, asked, ({ id }) =>
-            said.filter((one) => one.id === id || one.params?.progressToken === id),
-          );
-        }
-      },
-    ),
-    { numRuns: scale(150, 20) },
-  );
-}, 120_000);
+        },
+      ),
+      { numRuns: scale(150, 20) },
+    );
+  },
+  120_000,
+);
 
 const INITIALIZE = {
   id: 'hello',

@@ -107,7 +107,7 @@ test('what is added to a file stands behind what was there, whatever its form', 
   expect(answers[1]).toMatchObject({ result: { isError: true } });
 });
 
-test('several that add to one recording at once lose nothing of each other', async () => {
+inFull('several that add to one recording at once lose nothing of each other', async () => {
   const db = tempStore();
   const file = await recordFine();
   await say(['it', '--db', db, '--mode', 'once', ...COUNTER], [{ id: 1, method: 'first' }]);

@@ -5,6 +5,7 @@ import { startHttpMock } from '../support/http-mock.ts';
 import { recordUrlInProcess } from '../support/http-record.ts';
 import { startInProcess } from '../support/in-process.ts';
 import { modernMeta } from '../support/messages.ts';
+import { inFull } from '../support/scale.ts';
 import { send } from '../support/send.ts';
 import { startDualEraServer } from '../support/servers.ts';
 import { importSaid, replay } from '../support/stdio-replay.ts';
@@ -80,30 +81,33 @@ test('progress of a task goes on after the answer that began it, with the live t
   );
 });
 
-test('over HTTP, a call that was taken back by leaving stays open until the live client leaves', async () => {
-  const db = tempStore();
-  const body = {
-    id: 5,
-    method: 'tools/call',
-    params: { name: 'wait_for_cancellation', _meta: { ...modernMeta(), progressToken: 'p' } },
-  };
-  const headers = {
-    'MCP-Protocol-Version': '2026-07-28',
-    'Mcp-Method': 'tools/call',
-    'Mcp-Name': 'wait_for_cancellation',
-  };
-  const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
-  const recorded = await send(recorder.url, { body, headers });
-  await until('progress comes', () => recorded.text().includes('"progress"'));
-  recorded.leave();
-  await recorder.stop();
+inFull(
+  'over HTTP, a call that was taken back by leaving stays open until the live client leaves',
+  async () => {
+    const db = tempStore();
+    const body = {
+      id: 5,
+      method: 'tools/call',
+      params: { name: 'wait_for_cancellation', _meta: { ...modernMeta(), progressToken: 'p' } },
+    };
+    const headers = {
+      'MCP-Protocol-Version': '2026-07-28',
+      'Mcp-Method': 'tools/call',
+      'Mcp-Name': 'wait_for_cancellation',
+    };
+    const recorder = await recordUrlInProcess(await startDualEraServer(), { db });
+    const recorded = await send(recorder.url, { body, headers });
+    await until('progress comes', () => recorded.text().includes('"progress"'));
+    recorded.leave();
+    await recorder.stop();
 
-  const { url, misses, mock } = await startHttpMock(db);
-  const live = await send(url, { body, headers });
-  await until('progress comes', () => live.text().includes('"progress"'));
-  await mock.idle();
-  expect(live.text()).toBe(recorded.text());
-  live.leave();
-  await live.ended;
-  expect(misses).toEqual([]);
-});
+    const { url, misses, mock } = await startHttpMock(db);
+    const live = await send(url, { body, headers });
+    await until('progress comes', () => live.text().includes('"progress"'));
+    await mock.idle();
+    expect(live.text()).toBe(recorded.text());
+    live.leave();
+    await live.ended;
+    expect(misses).toEqual([]);
+  },
+);

@@ -2,55 +2,66 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { query, recordUrl } from '../support/http-record.ts';
+import { inFull } from '../support/scale.ts';
 import { startEverything } from '../support/servers.ts';
 import { BIN, fixture, start, tapedeckInProcess, until } from '../support/tapedeck.ts';
 
 type RunLine = { run: string; evidence: string[]; sessions: string[]; servers: string[] };
 
-test('one client with three stdio servers and one by HTTP is one run, and a second client at once is another', async () => {
-  const proxy = await recordUrl(await startEverything('streamableHttp'));
-  const { db } = proxy;
-  const stdio = Array.from({ length: 3 }, () => [
-    ...[process.execPath, BIN, 'record', '--db', db, '--'],
-    ...[process.execPath, fixture('echo.js')],
-  ]);
-  const servers = JSON.stringify({ stdio, http: [proxy.url.href] });
-  const clients = [1, 2].map(() => start(process.execPath, [join(fixture('run-client.js')), servers]));
-  for (const { stdout, stderr } of clients)
-    await until(`a client is through: ${stderr()}`, () => stdout().includes('ready'));
-  // While the connections stand, their owners can be found.
-  await until(
-    'who is at the other end',
-    () => query(db, "SELECT * FROM run WHERE kind = 'peer'").length === 2,
-  );
-  for (const { child, ended } of clients) {
-    child.stdin.end();
-    expect((await ended).code).toBe(0);
-  }
-  await proxy.stop();
+inFull(
+  'one client with three stdio servers and one by HTTP is one run, and a second client at once is another',
+  async () => {
+    const proxy = await recordUrl(await startEverything('streamableHttp'));
+    const { db } = proxy;
+    const stdio = Array.from({ length: 3 }, () => [
+      ...[process.execPath, BIN, 'record', '--db', db, '--'],
+      ...[process.execPath, fixture('echo.js')],
+    ]);
+    const servers = JSON.stringify({ stdio, http: [proxy.url.href] });
+    const clients = [1, 2].map(() => start(process.execPath, [join(fixture('run-client.js')), servers]));
+    for (const { stdout, stderr } of clients)
+      await until(`a client is through: ${stderr()}`, () => stdout().includes('ready'));
+    // While the connections stand, their owners can be found.
+    await until(
+      'who is at the other end',
+      () => query(db, "SELECT * FROM run WHERE kind = 'peer'").length === 2,
+    );
+    for (const { child, ended } of clients) {
+      child.stdin.end();
+      expect((await ended).code).toBe(0);
+    }
+    await proxy.stop();
 
-  const { stdout, stderr } = await tapedeckInProcess(['list', '--by', 'run', '--json', '--db', db]);
-  const runs = stdout
-    .toString()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as RunLine);
-  expect(
-    runs.map(({ sessions }) => sessions.length),
-    stderr,
-  ).toEqual([4, 4]);
-  for (const { evidence, servers: names } of runs) {
-    expect(evidence).toEqual(['process', 'peer']);
-    expect(names.toSorted()).toEqual(['echo', 'echo', 'echo', 'mcp-servers/everything']);
-  }
-  const [one] = runs;
-  const shown = await tapedeckInProcess(['show', '--run', one?.run.slice(0, 8) ?? '', '--db', db, '--json']);
-  const timeline = JSON.parse(shown.stdout.toString());
-  expect(timeline.lanes).toHaveLength(4);
-  expect(timeline.calls.filter(({ target }: { target: string }) => target === 'echo')).toHaveLength(4);
-  const filtered = await tapedeckInProcess(['list', '--db', db, '--json', '--filter', `run=${one?.run}`]);
-  expect(filtered.stdout.toString().trim().split('\n')).toHaveLength(4);
-});
+    const { stdout, stderr } = await tapedeckInProcess(['list', '--by', 'run', '--json', '--db', db]);
+    const runs = stdout
+      .toString()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as RunLine);
+    expect(
+      runs.map(({ sessions }) => sessions.length),
+      stderr,
+    ).toEqual([4, 4]);
+    for (const { evidence, servers: names } of runs) {
+      expect(evidence).toEqual(['process', 'peer']);
+      expect(names.toSorted()).toEqual(['echo', 'echo', 'echo', 'mcp-servers/everything']);
+    }
+    const [one] = runs;
+    const shown = await tapedeckInProcess([
+      'show',
+      '--run',
+      one?.run.slice(0, 8) ?? '',
+      '--db',
+      db,
+      '--json',
+    ]);
+    const timeline = JSON.parse(shown.stdout.toString());
+    expect(timeline.lanes).toHaveLength(4);
+    expect(timeline.calls.filter(({ target }: { target: string }) => target === 'echo')).toHaveLength(4);
+    const filtered = await tapedeckInProcess(['list', '--db', db, '--json', '--filter', `run=${one?.run}`]);
+    expect(filtered.stdout.toString().trim().split('\n')).toHaveLength(4);
+  },
+);
 
 test('TAPEDECK_RUN names the run of what is recorded, unless a label does', async () => {
   const proxy = await recordUrl('http://127.0.0.1:9/mcp', { env: { TAPEDECK_RUN: 'nightly' } });

@@ -86,7 +86,7 @@ inFull('of a store that is removed, which is said once, what passes after it is 
   expect(await listSessions(db)).toMatchObject([{ frames: 40, dropped: 2, endReason: 'stopped' }]);
 });
 
-test('a full disk harms no traffic, is said once, and the loss is on the session', async () => {
+inFull('a full disk harms no traffic, is said once, and the loss is on the session', async () => {
   const folder = join(tempFolder(), 'full');
   mkdirSync(folder);
   const copy = join(tempFolder(), 'copy.db');

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import {
   isRunning,
   listSessions,
@@ -106,7 +106,7 @@ test('the beginning of a line that was still coming when tapedeck was killed is 
   ]);
 });
 
-test('a server does not outlive a tapedeck that was killed with -9', async () => {
+inFull('a server does not outlive a tapedeck that was killed with -9', async () => {
   const { child, stdout, ended } = record(tempStore(), ['numbered.js']);
   await until('lines flow', () => stdout().length > 0);
   const { stdout: list } = await start('pgrep', ['-P', String(child.pid)]).ended;

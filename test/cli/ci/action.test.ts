@@ -100,37 +100,45 @@ test('no input is part of a script, where it could be more than a value', () => 
   expect(used).toEqual(new Set(Object.keys(ACTION.inputs)));
 });
 
-test('its main step checks, verifies, comments, and says by outputs and exit code what came of it', async () => {
-  const cwd = repository();
-  const api = await serveGitHub([]);
-  const npx = fakeNpx();
-  const event = join(tempFolder(), 'event.json');
-  writeFileSync(event, '{"pull_request":{"number":7}}');
-  const env = { PATH: npx.path, GITHUB_REPOSITORY: 'o/r', GITHUB_EVENT_PATH: event, GITHUB_API_URL: api.url };
-  const server = `'${process.execPath}' '${fixture('versions.js')}' 1`;
-  const options = '--forbid=tool=echo\n\n--skip\ntool-arguments';
-  const inputs = {
-    recordings: 'recordings\n',
-    server,
-    base: '',
-    options,
-    token: 'secret-token',
-    title: 'A "b" $(c)',
-  };
-  const { code, stdout, stderr, outputs } = await runStep(CI, cwd, inputs, env);
-  expect(code, stderr).toBe(1);
-  expect(outputs).toEqual({ 'exit-code': '1', sarif: 'tapedeck.sarif' });
-  expect(npx.asked().slice(0, 3)).toEqual([
-    '--yes',
-    `mcp-tapedeck@${ACTION.inputs['version']?.default}`,
-    'ci',
-  ]);
-  expect(stdout).toMatch(/^ {2}check {3}1 assertion broken$/m);
-  expect(stdout).toMatch(/^ {2}verify {2}drift: /m);
-  expect(stdout + stderr).not.toContain('secret-token');
-  expect(api.comments[0]?.body).toContain('A "b" $(c): ');
-  expect(JSON.parse(readFileSync(join(cwd, 'tapedeck.sarif'), 'utf8')).version).toBe('2.1.0');
-});
+inFull(
+  'its main step checks, verifies, comments, and says by outputs and exit code what came of it',
+  async () => {
+    const cwd = repository();
+    const api = await serveGitHub([]);
+    const npx = fakeNpx();
+    const event = join(tempFolder(), 'event.json');
+    writeFileSync(event, '{"pull_request":{"number":7}}');
+    const env = {
+      PATH: npx.path,
+      GITHUB_REPOSITORY: 'o/r',
+      GITHUB_EVENT_PATH: event,
+      GITHUB_API_URL: api.url,
+    };
+    const server = `'${process.execPath}' '${fixture('versions.js')}' 1`;
+    const options = '--forbid=tool=echo\n\n--skip\ntool-arguments';
+    const inputs = {
+      recordings: 'recordings\n',
+      server,
+      base: '',
+      options,
+      token: 'secret-token',
+      title: 'A "b" $(c)',
+    };
+    const { code, stdout, stderr, outputs } = await runStep(CI, cwd, inputs, env);
+    expect(code, stderr).toBe(1);
+    expect(outputs).toEqual({ 'exit-code': '1', sarif: 'tapedeck.sarif' });
+    expect(npx.asked().slice(0, 3)).toEqual([
+      '--yes',
+      `mcp-tapedeck@${ACTION.inputs['version']?.default}`,
+      'ci',
+    ]);
+    expect(stdout).toMatch(/^ {2}check {3}1 assertion broken$/m);
+    expect(stdout).toMatch(/^ {2}verify {2}drift: /m);
+    expect(stdout + stderr).not.toContain('secret-token');
+    expect(api.comments[0]?.body).toContain('A "b" $(c): ');
+    expect(JSON.parse(readFileSync(join(cwd, 'tapedeck.sarif'), 'utf8')).version).toBe('2.1.0');
+  },
+);
 
 test('the package is fetched by a step of its own, which has no token; where it cannot be, nothing was checked', async () => {
   expect(STEPS.map(({ env }) => 'GITHUB_TOKEN' in env)).toEqual([false, false, true]);

@@ -60,7 +60,7 @@ function ownPlace() {
   };
 }
 
-test('the demo tells of a lost call and ends with the finding and the viewer', async () => {
+inFull('the demo tells of a lost call and ends with the finding and the viewer', async () => {
   const { temporary, env } = ownPlace();
   const { code, stdout, stderr } = await tapedeck(['demo', '--no-open'], { env, cwd: temporary }).ended;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

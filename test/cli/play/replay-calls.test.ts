@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { EVERYTHING_STDIO } from '../../support/kit.ts';
+import { inFull } from '../../support/scale.ts';
 import { tapedeck, tempFolder } from '../../support/tapedeck.ts';
 
 const call = (id: string, args: string) =>
@@ -43,7 +44,7 @@ test('--calls tells every call, and what became of it, as it happens', async () 
   expect(lines[0].at).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 });
 
-test('several processes share one file of calls, and what was in it stays', async () => {
+inFull('several processes share one file of calls, and what was in it stays', async () => {
   const file = join(tempFolder(), 'calls.ndjson');
   writeFileSync(file, '{"call":"before"}\n');
   const inputs = Array.from({ length: 4 }, (_, i) => call(String(i), '{"message":"Hello, tape."}'));

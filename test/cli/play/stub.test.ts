@@ -105,14 +105,17 @@ async function useEverything(transport: Transport): Promise<void> {
   await client.close();
 }
 
-test('a client of 1.x takes a stub over stdio for the server, and `check` finds no fault of it', async () => {
-  const db = tempStore();
-  const stub = [BIN, 'replay', '--stub', '--', NODE, EVERYTHING, 'stdio'];
-  const args = [BIN, 'record', '--db', db, '--', NODE, ...stub];
-  await useEverything(new StdioClientTransport({ command: NODE, args, stderr: 'ignore' }));
-  await until('the session ends', async () => (await listSessions(db))[0]?.endedAt !== null);
-  expect(await faultsOfServer(db)).toEqual([]);
-});
+inFull(
+  'a client of 1.x takes a stub over stdio for the server, and `check` finds no fault of it',
+  async () => {
+    const db = tempStore();
+    const stub = [BIN, 'replay', '--stub', '--', NODE, EVERYTHING, 'stdio'];
+    const args = [BIN, 'record', '--db', db, '--', NODE, ...stub];
+    await useEverything(new StdioClientTransport({ command: NODE, args, stderr: 'ignore' }));
+    await until('the session ends', async () => (await listSessions(db))[0]?.endedAt !== null);
+    expect(await faultsOfServer(db)).toEqual([]);
+  },
+);
 
 inFull('a client of 1.x takes one over HTTP for it', async () => {
   const { url } = await listening(['--', NODE, EVERYTHING, 'stdio']);
@@ -224,7 +227,7 @@ test('a live server that wants credentials gets those of --header', async () => 
   expect(answers[0].result._meta).toEqual(MARK);
 });
 
-test('what a server offers can be saved, and a stub of the file needs no server', async () => {
+inFull('what a server offers can be saved, and a stub of the file needs no server', async () => {
   const folder = tempFolder();
   const file = join(folder, 'offer.json');
   const tools = [

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { inFull } from '../../support/scale.ts';
 import { record, tapedeck, tapedeckInProcess, tempStore } from '../../support/tapedeck.ts';
 
@@ -40,23 +40,26 @@ async function recordTwice(): Promise<string> {
 
 const SUGGESTED = ["--ignore-tool 'search:$.now'", "--ignore-tool 'order:$.items[*].id'"];
 
-test('what differs between two recordings of one scenario is printed as options, with which a replay answers a third', async () => {
-  const db = await recordTwice();
-  const { code, stdout, stderr } = await tapedeckInProcess([
-    ...['replay', 'monday', '--db', db, '--suggest-ignore', 'tuesday'],
-  ]);
-  expect({ code, lines: stdout.toString().split('\n') }).toEqual({ code: 0, lines: [...SUGGESTED, ''] });
-  expect(stderr).toContain(
-    "--ignore-tool 'search:$.now': differs in 2 of 2 pairs of calls, as in 1770000000 in the one, 1770086400 in the other",
-  );
+inFull(
+  'what differs between two recordings of one scenario is printed as options, with which a replay answers a third',
+  async () => {
+    const db = await recordTwice();
+    const { code, stdout, stderr } = await tapedeckInProcess([
+      ...['replay', 'monday', '--db', db, '--suggest-ignore', 'tuesday'],
+    ]);
+    expect({ code, lines: stdout.toString().split('\n') }).toEqual({ code: 0, lines: [...SUGGESTED, ''] });
+    expect(stderr).toContain(
+      "--ignore-tool 'search:$.now': differs in 2 of 2 pairs of calls, as in 1770000000 in the one, 1770086400 in the other",
+    );
 
-  const options = SUGGESTED.map((line) => line.replace(/^(\S+) '(.*)'$/, '$1=$2'));
-  const replay = tapedeck(['replay', 'monday', '--db', db, '--fail-on-miss', ...options]);
-  replay.child.stdin.end(linesOf(scenario(1_770_172_800)));
-  const ended = await replay.ended;
-  expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
-  expect(ended.stdout.toString().split('\n')).toHaveLength(5);
-});
+    const options = SUGGESTED.map((line) => line.replace(/^(\S+) '(.*)'$/, '$1=$2'));
+    const replay = tapedeck(['replay', 'monday', '--db', db, '--fail-on-miss', ...options]);
+    replay.child.stdin.end(linesOf(scenario(1_770_172_800)));
+    const ended = await replay.ended;
+    expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(ended.stdout.toString().split('\n')).toHaveLength(5);
+  },
+);
 
 inFull(
   'as JSON each suggestion says how often it differs, and what is ignored already is not suggested',

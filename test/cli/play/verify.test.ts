@@ -198,19 +198,22 @@ inFull('only what is wanted is called', async () => {
   expect(code).toBe(2);
 });
 
-test('a call without an answer in time is drift, and so is all that a server that ended was not asked', async () => {
-  const slow = await recordOld(call(1, 'slow'), call(2, 'delete'));
-  const late = await verify(...old(slow), '--timeout', '1.5', ...server('2'));
-  expect(late.text).toContain('DRIFT    tools/call slow: no answer within 1.5 s');
-  expect(late.text).toContain('equal    tools/call delete');
-  expect(late.code).toBe(1);
+inFull(
+  'a call without an answer in time is drift, and so is all that a server that ended was not asked',
+  async () => {
+    const slow = await recordOld(call(1, 'slow'), call(2, 'delete'));
+    const late = await verify(...old(slow), '--timeout', '1.5', ...server('2'));
+    expect(late.text).toContain('DRIFT    tools/call slow: no answer within 1.5 s');
+    expect(late.text).toContain('equal    tools/call delete');
+    expect(late.code).toBe(1);
 
-  const crashing = await recordOld(call(1, 'crash'), call(2, 'delete'));
-  const ended = await verify(...old(crashing), ...server('2'));
-  expect(ended.text).toContain('DRIFT    tools/call crash: the server has ended (exit 3)');
-  expect(ended.text).toContain('DRIFT    tools/call delete: not asked: the server has ended (exit 3)');
-  expect(ended.code).toBe(1);
-});
+    const crashing = await recordOld(call(1, 'crash'), call(2, 'delete'));
+    const ended = await verify(...old(crashing), ...server('2'));
+    expect(ended.text).toContain('DRIFT    tools/call crash: the server has ended (exit 3)');
+    expect(ended.text).toContain('DRIFT    tools/call delete: not asked: the server has ended (exit 3)');
+    expect(ended.code).toBe(1);
+  },
+);
 
 test('where there is nothing to compare with, it says so and exits with 2', async () => {
   for (const [args, complaint] of [
@@ -416,7 +419,7 @@ async function expectNoDrift(recording: readonly string[], live: object): Promis
   expect(code).toBe(0);
 }
 
-test('what servers list is compared by name, in any order and in any pages', async () => {
+inFull('what servers list is compared by name, in any order and in any pages', async () => {
   const inOne = await recordOffers({}, ...LISTS.map((method) => ({ method })));
   const inTwo = await recordOffers(
     { size: 2 },

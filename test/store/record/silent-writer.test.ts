@@ -31,7 +31,7 @@ function recordHanging(db: string, options: readonly string[] = []): Run {
   return start(process.execPath, [BIN, ...args], { env: HANGING });
 }
 
-test('a writer that hangs is told of, is not waited for, and its loss is on the session', async () => {
+inFull('a writer that hangs is told of, is not waited for, and its loss is on the session', async () => {
   const db = tempStore();
   const run = recordHanging(db);
   await until('the session is there', () => hasSession(db));

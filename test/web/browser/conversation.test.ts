@@ -87,7 +87,7 @@ inBrowser('the viewer', () => {
     await rowWith(page, 'tools/call', 'slow', 'cancelled').getByTitle(sentence).waitFor();
   });
 
-  test('numbers, keys and bytes are shown as they passed', async () => {
+  inFull('numbers, keys and bytes are shown as they passed', async () => {
     const exact = '{"jsonrpc":"2.0","id":12345678901234567890123,"method":"a","params":{"k":1.0,"k":1e2}}';
     const broken = Buffer.from([0x7b, 0xff, 0x41, 0x7d]);
     const db = await storeOfLines([
@@ -147,7 +147,7 @@ inBrowser('content', () => {
 });
 
 inBrowser('the filter box', () => {
-  test('completes by keyboard alone, and says what is wrong at its column', async () => {
+  inFull('completes by keyboard alone, and says what is wrong at its column', async () => {
     const ui = await startUi(await storeOf('everything-stdio'));
     const page = await openPage(ui, '/s/latest', { expected: /status of 400/ });
     await rowWith(page, 'tools/call', 'echo').waitFor();

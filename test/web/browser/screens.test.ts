@@ -106,7 +106,7 @@ inBrowser('search', () => {
 });
 
 inBrowser('statistics', () => {
-  test('lead from a bar and from a row to exactly the calls that they count', async () => {
+  inFull('lead from a bar and from a row to exactly the calls that they count', async () => {
     const db = await storeOf('everything-stdio');
     const page = await openPage(await startUi(db), '/s/latest/stats');
     await rowWith(page, 'tools/call', 'echo').waitFor();
@@ -140,7 +140,7 @@ inBrowser('statistics', () => {
 });
 
 inBrowser('a comparison', () => {
-  test('of two chosen sessions shows what differs, and forgets what is ignored', async () => {
+  inFull('of two chosen sessions shows what differs, and forgets what is ignored', async () => {
     const db = await storeOf('everything-stdio');
     const file = `${db}.later.ndjson`;
     const { stdout } = await tapedeckInProcess(['export', 'latest', '--db', db]);
