@@ -9,7 +9,9 @@ export function disagreements(scenarios, rows, revision) {
   for (const [scenario, checks] of scenarios)
     for (const { id, status, errorMessage = '' } of checks) {
       if (status === 'SUCCESS' || status === 'INFO') continue;
-      const row = ours.find((one) => one.scenario === scenario && one.says.test(errorMessage));
+      const row = ours.find(
+        (one) => one.scenario === scenario && one.check === id && one.says.test(errorMessage),
+      );
       if (row === undefined) problems.push(`${scenario} ${id}: ${status} ${errorMessage}`.trimEnd());
       else used.add(row);
     }
@@ -17,7 +19,8 @@ export function disagreements(scenarios, rows, revision) {
   return [
     ...problems,
     ...stale.map(
-      ({ scenario, reason }) => `${scenario}: listed as not offered (${reason}), and nothing of it failed so`,
+      ({ scenario, check, reason }) =>
+        `${scenario} ${check}: listed as not offered (${reason}), and it did not fail so`,
     ),
   ];
 }

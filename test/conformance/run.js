@@ -71,13 +71,14 @@ async function runOwnLeg(revision) {
   await ask.stop();
   const lasting = disagreements(run.scenarios, notOffered, revision);
   const listed = notOffered.filter(({ revisions }) => revisions.includes(revision));
-  print(`${name}: ${run.scenarios.size} scenarios, ${listed.length} of them listed as not offered`);
+  const part = new Set(listed.map(({ scenario }) => scenario)).size;
+  print(`${name}: ${run.scenarios.size} scenarios; ${listed.length} checks of ${part} listed as not offered`);
   const { SUCCESS, FAILURE, WARNING, SKIPPED } = countStatuses(run.scenarios);
   print(`  ${SUCCESS} checks passed, ${FAILURE + WARNING + SKIPPED} did not`);
   for (const one of lasting) print(`  DIFFERS   ${one}`);
   for (const reason of new Set(listed.map((row) => row.reason))) {
     const rows = listed.filter((row) => row.reason === reason);
-    print(`  not offered, ${reason}: ${rows.map(({ scenario }) => scenario).join(', ')}`);
+    print(`  not offered, ${reason}: ${rows.map(({ check }) => check).join(', ')}`);
   }
   const checks = [...run.scenarios.values()].flat().length;
   return { checks, explained: [], lasting, isVain: false };
