@@ -2,9 +2,9 @@
 
 import { Worker } from 'node:worker_threads';
 import { TapedeckError } from '../errors.ts';
-import { createSlowReaders, optionsFor } from '../web/readers.ts';
+import { createSlowReaders, optionsFor, type SlowReaders } from '../web/readers.ts';
 import type { RequestFailure } from '../web/work.ts';
-import type { AskedText, ToolArguments } from './read/asked.ts';
+import type { AskedText, Elsewhere, ToolArguments } from './read/asked.ts';
 import type { FenceOptions } from './read/scope.ts';
 import type { ASK_WORKS } from './read/works.ts';
 
@@ -20,23 +20,53 @@ export type Reader = {
 const MOST_MS = 60_000;
 
 export function createReader(file: string, fence: FenceOptions): Reader {
-  const readers = createSlowReaders(
-    () => new Worker(new URL('./ask-reader.js', import.meta.url), optionsFor(file)),
-    MOST_MS,
-  );
+  const startWorker = () => new Worker(new URL('./ask-reader.js', import.meta.url), optionsFor(file));
+  const readers = createSlowReaders(startWorker, MOST_MS);
+  /** One thread alone, for questions about large sessions that have to be redacted: it has what of them is done. */
+  const copier = createSlowReaders(startWorker, MOST_MS, 1);
   let isKeptUp = !fence.keepsIndex;
+  let isCopying = false;
+  let isClosed = false;
 
   /** Once somebody searches or counts, what makes that sooner is made, piece by piece. */
   async function keepUp(): Promise<void> {
     if (isKeptUp) return;
     isKeptUp = true;
-    let isDone = false;
-    while (!isDone) ({ isDone } = (await ask('upkeep', {})) as { isDone: boolean });
+    await untilDone('upkeep', readers);
   }
 
-  function ask(work: AskName, args: ToolArguments, signal?: AbortSignal): Promise<object> {
+  /** Once somebody asks about a large session, the rest of it is redacted while they think. */
+  async function keepCopying(): Promise<void> {
+    if (isCopying) return;
+    isCopying = true;
+    await untilDone('copying', copier).finally(() => {
+      isCopying = false;
+    });
+  }
+
+  async function untilDone(work: AskName, of: SlowReaders): Promise<void> {
+    for (let isDone = false; !isDone && !isClosed; )
+      ({ isDone } = (await askOne(of, work, {})) as { isDone: boolean });
+  }
+
+  async function ask(work: AskName, args: ToolArguments, signal?: AbortSignal): Promise<object> {
+    const answer = await askOne(readers, work, args, signal);
+    if (!('isElsewhere' in (answer as Partial<Elsewhere>))) return answer;
+    const found = await askOne(copier, work, args, signal);
+    keepCopying().catch(() => {});
+    return found;
+  }
+
+  function askOne(
+    of: SlowReaders,
+    work: AskName,
+    args: ToolArguments,
+    signal?: AbortSignal,
+  ): Promise<object> {
     return new Promise((resolve, reject) => {
-      const params = { asked: JSON.stringify({ fence, args } satisfies AskedText) };
+      const params = {
+        asked: JSON.stringify({ fence, args, copiesLarge: of === copier } satisfies AskedText),
+      };
       // What is aborted later, when the answer has gone out, must not end the thread: it has the next question.
       const end = () => signal?.removeEventListener('abort', stop);
       const sink = {
@@ -50,7 +80,7 @@ export function createReader(file: string, fence: FenceOptions): Reader {
           reject(errorOf(failure));
         },
       };
-      const leave = readers.take({
+      const leave = of.take({
         ...{ question: { work, params, form: 'json' }, sink },
         left: new Int32Array(new SharedArrayBuffer(4)),
       });
@@ -70,7 +100,10 @@ export function createReader(file: string, fence: FenceOptions): Reader {
       if (work === 'search' || args.all === true) answer.finally(() => keepUp()).catch(() => {});
       return answer;
     },
-    close: () => readers.close(),
+    close() {
+      isClosed = true;
+      return Promise.all([readers.close(), copier.close()]);
+    },
   };
 }
 

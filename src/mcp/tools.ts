@@ -37,6 +37,10 @@ function answerOf<T extends z.ZodRawShape>(recorded: T) {
     note: z.string().describe('What `recorded` is'),
     recorded: fields(recorded),
     leftOut: z.array(z.string()).optional().describe('What was left out, and how to get it'),
+    incomplete: z
+      .array(fields({ what: z.string(), done: z.int(), of: z.int(), unit: z.string() }))
+      .optional()
+      .describe('What the answer does not cover yet, in figures: leftOut says what to do'),
     cursor: z.string().optional().describe('For the next page; none: that was the last one'),
   });
 }
@@ -165,7 +169,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
   },
 };
 
-export type ToolName = Exclude<AskName, 'names' | 'resources' | 'upkeep' | 'versions'>;
+export type ToolName = Exclude<AskName, 'copying' | 'names' | 'resources' | 'upkeep' | 'versions'>;
 
 /** The filter language, which needs no store. */
 export const FILTER_HELP = {

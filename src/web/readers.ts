@@ -99,7 +99,11 @@ export function optionsFor(file: string): { workerData: ReaderStart } {
 export type SlowReaders = { take(job: ReaderJob): () => void; close(): Promise<unknown> };
 
 /** A thread for each request at work, some of them at most; the others wait. One that is through takes the next. */
-export function createSlowReaders(startWorker: () => Worker, slowMs: number): SlowReaders {
+export function createSlowReaders(
+  startWorker: () => Worker,
+  slowMs: number,
+  most: number = MOST_SLOW,
+): SlowReaders {
   const idle = new Set<Thread>();
   const busy = new Set<Thread>();
   const waiting: ReaderJob[] = [];
@@ -123,7 +127,7 @@ export function createSlowReaders(startWorker: () => Worker, slowMs: number): Sl
 
   function beginWaiting(): void {
     // A thread that was begun once all is closed would keep the process alive.
-    while (!isClosed && waiting.length > 0 && busy.size < MOST_SLOW) {
+    while (!isClosed && waiting.length > 0 && busy.size < most) {
       const [thread = startThread()] = idle;
       idle.delete(thread);
       busy.add(thread);

@@ -19,7 +19,13 @@ const NO_FENCE: FenceOptions = {
 type ToolResult = {
   isError?: boolean;
   content: { type: string; text: string }[];
-  structuredContent?: { note: string; recorded: Json; leftOut?: string[]; cursor?: string };
+  structuredContent?: {
+    note: string;
+    recorded: Json;
+    leftOut?: string[];
+    cursor?: string;
+    incomplete?: Json[];
+  };
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer is JSON.

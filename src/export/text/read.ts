@@ -24,6 +24,8 @@ export type ImportOptions = {
   /** What it is redacted by on the way; null: it is stored as it is. */
   redaction: RedactionProfile | null;
   onFrame: (count: number) => void;
+  /** Makes the index of what was stored; by default all of it at once. */
+  index?: (store: Store, session: number) => void;
   /** Called with a sentence about what could not be imported. */
   onNote?: (text: string) => void;
   signal: AbortSignal;
@@ -51,7 +53,7 @@ export async function readNdjson(
       throw new BadLine(`${EXPECTED_HEADER}, got an empty file`);
     }
     const { number: session, id } = recording.finish();
-    reindexSession(store, session);
+    (options.index ?? reindexSession)(store, session);
     return id;
   } catch (error) {
     recording?.session.discard();

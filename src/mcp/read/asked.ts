@@ -4,7 +4,7 @@ import { TapedeckError } from '../../errors.ts';
 import type { Store } from '../../store/file/open.ts';
 import { openSideFile, type SideFile } from '../../store/keep/side-file.ts';
 import type { Work } from '../../web/work.ts';
-import { createVeil, type Opened } from './redacted.ts';
+import { createVeil, type Lack, LargeSession, type Opened } from './redacted.ts';
 import { createRoom, type Room } from './room.ts';
 import { createScope, type FenceOptions, type SeenScope } from './scope.ts';
 
@@ -42,26 +42,73 @@ export type ToolAnswer = {
   leftOut?: string[];
   /** For the next page. */
   cursor?: string;
+  incomplete?: Incomplete[];
 };
 
+/** What the answer does not cover yet, in figures; `leftOut` says what to do. */
+export type Incomplete = { what: string; session?: string; done: number; of: number; unit: string };
+
 /** A job of a reader thread. `fence`: the same for all of one server. */
-export type AskedText = { fence: FenceOptions; args: ToolArguments };
+export type AskedText = { fence: FenceOptions; args: ToolArguments; copiesLarge: boolean };
+
+/** In place of an answer: the thread that copies large sessions has to be asked. */
+export type Elsewhere = { isElsewhere: true };
 
 const scopes = new WeakMap<Store, { key: string; scope: SeenScope }>();
 
 /** Runs a function of this room as a work of a reader thread. */
 export function askedWork(answer: (asked: ToolQuestion) => Promise<object>): Work {
   return async (store, params, emit) => {
-    const { fence, args } = JSON.parse(params['asked'] ?? '') as AskedText;
+    const { fence, args, copiesLarge } = JSON.parse(params['asked'] ?? '') as AskedText;
     const veil = createVeil(store, fence.reveal);
+    const scope = scopeOf(store, fence, copiesLarge);
+    scope.copies.begin();
     try {
       const { keepsIndex } = fence;
-      const scope = scopeOf(store, fence);
-      await emit(JSON.stringify(await answer({ store, scope, room: createRoom(veil), args, keepsIndex })));
+      const found = await answer({ store, scope, room: createRoom(veil), args, keepsIndex });
+      await emit(JSON.stringify(withLacks(found, scope.copies.lacks())));
     } catch (error) {
-      throw error instanceof TapedeckError ? withoutSecrets(error, veil) : error;
+      if (error instanceof LargeSession)
+        await emit(JSON.stringify({ isElsewhere: true } satisfies Elsewhere));
+      else if (error instanceof TapedeckError)
+        throw withoutSecrets(withReasons(error, scope.copies.lacks()), veil);
+      else throw error;
     }
   };
+}
+
+/** So many sessions that are being redacted are told of. */
+const MOST_LACKS = 3;
+
+function withLacks(answer: Partial<ToolAnswer>, lacks: readonly Lack[]): Partial<ToolAnswer> {
+  if (lacks.length === 0) return answer;
+  const shown = lacks.slice(0, MOST_LACKS);
+  const rest = lacks.length - shown.length;
+  const incomplete = shown.map(({ session, done, of }) => ({
+    ...{ what: 'redaction', session, done, of, unit: 'frames' },
+  }));
+  return {
+    ...answer,
+    incomplete: [...(answer.incomplete ?? []), ...incomplete],
+    leftOut: [
+      ...(answer.leftOut ?? []),
+      ...shown.map(lackText),
+      ...(rest === 0 ? [] : [`The same goes for ${rest} more sessions.`]),
+    ],
+  };
+}
+
+/** What cannot be found may be what is not redacted yet. */
+function withReasons(error: TapedeckError, lacks: readonly Lack[]): TapedeckError {
+  if (error.code !== 'not-found' || lacks.length === 0) return error;
+  return new TapedeckError(error.code, [error.message, ...lacks.map(lackText)].join(' '), { cause: error });
+}
+
+export function lackText({ session, done, of, isFinal }: Lack): string {
+  const first = `Session ${session} was recorded without redaction, and only the first ${done} of its ${of} frames are redacted`;
+  return isFinal
+    ? `${first}: it is too large, or has grown. All of it can be asked about after: tapedeck redact ${session}`
+    : `${first} so far: the answer is about these. The rest is being redacted: ask the same again in some seconds.`;
 }
 
 function withoutSecrets(error: TapedeckError, veil: <T>(value: T) => T): TapedeckError {
@@ -69,11 +116,11 @@ function withoutSecrets(error: TapedeckError, veil: <T>(value: T) => T): Tapedec
   return Object.assign(new TapedeckError(error.code, veil(error.message), { cause: error }), column);
 }
 
-function scopeOf(store: Store, fence: FenceOptions): SeenScope {
+function scopeOf(store: Store, fence: FenceOptions, copiesLarge: boolean): SeenScope {
   const key = JSON.stringify(fence);
   const known = scopes.get(store);
   if (known?.key === key) return known.scope;
-  const scope = createScope(store, fence);
+  const scope = createScope(store, fence, copiesLarge);
   scopes.set(store, { key, scope });
   return scope;
 }

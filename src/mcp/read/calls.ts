@@ -53,14 +53,16 @@ export async function listCalls(asked: ToolQuestion): Promise<ToolAnswer> {
     calls.push(row);
     last = call.requestSeq;
   }
-  return { recorded: { session, calls } };
+  // Of a session that is being redacted there will be more.
+  const goesOn = opened.lack !== null && !opened.lack.isFinal;
+  return { recorded: { session, calls }, ...(goesOn ? { cursor: String(last) } : {}) };
 }
 
 function more(recorded: ToolAnswer['recorded'], last: number, why: string): ToolAnswer {
   return { recorded, cursor: String(last), leftOut: [`${why}: ask again with this cursor.`] };
 }
 
-export function callRow({ store, session }: Opened, call: ExchangeRow) {
+export function callRow({ store, session }: Pick<Opened, 'store' | 'session'>, call: ExchangeRow) {
   const { requestSeq, answerSeq, askedBy, id, method, target, at, latency, outcome, errorCode } = call;
   const sizeOf = (seq: number | null) =>
     store
@@ -142,7 +144,11 @@ export async function getCall(asked: ToolQuestion): Promise<ToolAnswer> {
 }
 
 /** The call whose request or answer stands in this frame. */
-function callAt({ store, session }: Opened, scope: SeenScope, seq: number): ExchangeRow {
+function callAt(
+  { store, session }: Pick<Opened, 'store' | 'session'>,
+  scope: SeenScope,
+  seq: number,
+): ExchangeRow {
   const opened = { store, session };
   const isAmong = prepareAmong(opened, scope.only(opened, undefined));
   const asked = store

@@ -73,9 +73,11 @@ async function ofSomeFrames({ store, scope, args }: ToolQuestion, filter: Filter
   for (const session of sessions) {
     const { id, frames, indexed } = session;
     const known = bySession.get(id);
+    let isWhole = true;
     if (known?.frames !== frames || known.indexed !== indexed) {
       if (performance.now() > until) break;
       const opened = await scope.open(session);
+      isWhole = opened.lack === null;
       const own =
         opened.store === store ? make : prepareFigures(opened.store, selectFrames(opened.store, filter));
       bySession.set(id, { frames, indexed, figures: own(opened.session) });
@@ -83,6 +85,7 @@ async function ofSomeFrames({ store, scope, args }: ToolQuestion, filter: Filter
     const found = bySession.get(id)?.figures;
     if (found !== undefined && found.topics.length > 0)
       figures.push({ session, sessions: 1, figures: found });
+    if (!isWhole) bySession.delete(id);
     rest -= 1;
   }
   return { figures, rest, of: sessions.length };

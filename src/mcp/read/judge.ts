@@ -23,7 +23,7 @@ import { readIgnoreRules } from '../../replay/match/ignore.ts';
 import { diffJson, diffSummary } from '../../replay/verify/diff-report.ts';
 import { diffSessions } from '../../replay/verify/sessions.ts';
 import { VERSION } from '../../version.ts';
-import { openAsked, pageOf, restText, type ToolAnswer, type ToolQuestion } from './asked.ts';
+import { lackText, openAsked, pageOf, restText, type ToolAnswer, type ToolQuestion } from './asked.ts';
 import { type Counted, figuresOfAll } from './count.ts';
 import type { Opened } from './redacted.ts';
 import { prepareAmong, readToolFilter, type SeenScope } from './scope.ts';
@@ -164,16 +164,16 @@ export async function diff({ scope, room, args }: ToolQuestion): Promise<ToolAns
       'refused',
       'Whole sessions are compared, and this server shows parts of them. Compare calls by list_calls and get_call.',
     );
-  const [a, b] = [
-    await scope.open(scope.find(args.a ?? '')),
-    await scope.open(scope.find(args.b ?? 'latest')),
-  ];
-  for (const { session } of [a, b])
-    if (session.frames > MOST_COMPARED_FRAMES)
+  const [one, other] = [scope.find(args.a ?? ''), scope.find(args.b ?? 'latest')];
+  for (const { id, frames } of [one, other])
+    if (frames > MOST_COMPARED_FRAMES)
       throw new TapedeckError(
         'refused',
-        `Session ${session.id} has ${session.frames} frames, which takes long to compare. On the command line: tapedeck diff ${a.session.id} ${b.session.id}`,
+        `Session ${id} has ${frames} frames, which takes long to compare. On the command line: tapedeck diff ${one.id} ${other.id}`,
       );
+  const [a, b] = [await scope.open(one), await scope.open(other)];
+  for (const { lack } of [a, b])
+    if (lack !== null) throw new TapedeckError('refused', `Whole sessions are compared. ${lackText(lack)}`);
   const found = diffSessions(a, b, readIgnoreRules([], []), readResultRules([]));
   const lines = [...diffJson(found)].filter((line) => !isEqualCall(line));
   const head = room.admit({ a: a.session.id, b: b.session.id, summary: diffSummary(found) });

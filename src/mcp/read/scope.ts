@@ -9,7 +9,7 @@ import { prepareSessionTest, selectFrames } from '../../inspect/filter/sql.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, findSession, type SessionRow, stateOf } from '../../store/read/sessions.ts';
-import { createUnveiling, type Opened, prepareHeads } from './redacted.ts';
+import { createUnveiling, type Opened, prepareHeads, type Unveiling } from './redacted.ts';
 
 /** As the command line has it. Texts are filters. */
 export type FenceOptions = {
@@ -41,9 +41,10 @@ export type SeenScope = {
   /** What the row of a session says, as it may be shown. */
   head: ReturnType<typeof prepareHeads>;
   /** The session as it may be read: itself, or a redacted copy. */
-  open(session: SessionRow): Promise<Opened>;
+  open: Unveiling['open'];
+  copies: Unveiling;
   /** A session's frames that may be seen, and for which a filter holds; undefined: all. */
-  only(opened: Opened, filter: Filter | undefined): FrameSelection | undefined;
+  only(opened: Pick<Opened, 'store'>, filter: Filter | undefined): FrameSelection | undefined;
   /** The same as one filter, for readers that take no selection; undefined: everything. */
   within(filter: Filter | undefined): Filter | undefined;
 };
@@ -53,11 +54,13 @@ export function readToolFilter(text: string | undefined): Filter | undefined {
   return text === undefined || text.trim() === '' ? undefined : parseFilter(text, Date.now() * 1000);
 }
 
-export function createScope(store: Store, options: FenceOptions): SeenScope {
+/** `copiesLarge`: as for `createUnveiling`. */
+export function createScope(store: Store, options: FenceOptions, copiesLarge: boolean): SeenScope {
   const fence = fenceOf(options);
   const isNamed = createNameTest(options.sessions);
   const seen = fence === undefined ? null : createFenceTest(store, fence);
-  const open = createUnveiling(store, options.reveal);
+  const copies = createUnveiling(store, options.reveal, copiesLarge);
+  const { open } = copies;
   const cutsSessions = fence !== undefined && !isAboutSessions(fence);
   const within = (filter: Filter | undefined) => (cutsSessions ? joined([fence, filter]) : filter);
 
@@ -77,7 +80,7 @@ export function createScope(store: Store, options: FenceOptions): SeenScope {
       for (const session of sessions()) {
         if (filter === undefined || whole === undefined) yield session;
         else {
-          const opened = isAboutSessions(whole) ? { store, session } : await open(session);
+          const opened = isAboutSessions(whole) ? { store, session, lack: null } : await open(session);
           if (prepareTest(opened.store, whole)(opened.session)) yield session;
         }
       }
@@ -85,6 +88,7 @@ export function createScope(store: Store, options: FenceOptions): SeenScope {
     find: (reference) => findAmong(store, reference, sessions()),
     head: prepareHeads(store, options.reveal),
     open,
+    copies,
     only(opened, filter) {
       const whole = within(filter);
       return whole === undefined ? undefined : selectFrames(opened.store, whole);
@@ -95,7 +99,7 @@ export function createScope(store: Store, options: FenceOptions): SeenScope {
 
 /** Whether one frame is among the selected. */
 export function prepareAmong(
-  { store, session }: Opened,
+  { store, session }: Pick<Opened, 'store' | 'session'>,
   only: FrameSelection | undefined,
 ): (seq: number) => boolean {
   if (only === undefined) return () => true;

@@ -36,11 +36,11 @@ export async function searchSessions({
   const { limit = HITS } = args;
   const from = readCursor(args.cursor);
   const filter = wholeFilter(args.text ?? [], readToolFilter(args.filter));
-  const side = from?.isIndexed === false ? null : sideFor(store, keepsIndex);
+  const side = sideFor(store, keepsIndex);
   const hits: object[] = [];
   let last = args.cursor;
   try {
-    const index = side === null ? null : currentIndex(side, store);
+    const { index, behind } = side === null ? NO_INDEX : currentIndex(side, store, from?.isIndexed !== false);
     if (from?.isIndexed === true && index === null) throw badCursor(args.cursor ?? '');
     const seen = new Map(scope.sessions().map((session) => [session.number, session]));
     const hitOf = prepareHits(scope, filter);
@@ -51,11 +51,16 @@ export async function searchSessions({
       const hit = place.holds && session !== undefined ? await hitOf(session, place.seq) : null;
       if (hit !== null) {
         const row = hits.length < limit ? room.admit(hit) : undefined;
-        if (row === undefined) return more(hits, last, 'There are more frames');
+        if (row === undefined)
+          return {
+            recorded: { hits },
+            ...(last === undefined ? {} : { cursor: last }),
+            leftOut: ['There are more frames: ask again with this cursor.'],
+          };
         hits.push(row);
       }
       if (session !== undefined) last = cursorOf(place, session, index !== null);
-      if (performance.now() > until) return more(hits, last, 'Not everything has been searched yet');
+      if (performance.now() > until) return unfinished(hits, last, place, seen, behind);
     }
     return { recorded: { hits } };
   } finally {
@@ -63,11 +68,37 @@ export async function searchSessions({
   }
 }
 
-function more(hits: readonly object[], cursor: string | undefined, why: string): ToolAnswer {
+/** `behind`: what the index lacks, where it is being made; null: it does not help, or is not kept. */
+function unfinished(
+  hits: readonly object[],
+  cursor: string | undefined,
+  { session }: SearchedPlace,
+  seen: ReadonlyMap<number, SessionRow>,
+  behind: number | null,
+): ToolAnswer {
+  const done = [...seen.keys()].indexOf(session);
+  const of = seen.size;
+  const oldest = seen.get(session)?.startedAt;
+  const where =
+    oldest === undefined ? '' : `, and a part of the one of ${formatIsoTime(oldest).slice(0, 19)}Z`;
+  const searched = { what: 'search', done: Math.max(0, done), of, unit: 'sessions' };
+  const goOn = `Only the newest ${searched.done} of ${of} sessions${where} were searched, for want of time: ask again with this cursor for older ones.`;
+  const frames = [...seen.values()].reduce((sum, one) => sum + one.frames, 0);
+  const indexed = { what: 'index', done: Math.max(0, frames - (behind ?? 0)), of: frames, unit: 'frames' };
   return {
     recorded: { hits },
     ...(cursor === undefined ? {} : { cursor }),
-    leftOut: [`${why}: ask again with this cursor.`],
+    leftOut: [
+      goOn,
+      ...(behind === null
+        ? []
+        : [
+            behind === 0
+              ? 'The index for searching is ready: ask the same without a cursor, and all sessions are searched at once.'
+              : `An index for searching is being made, and has ${indexed.done} of ${frames} frames: wait a little, ask the same without a cursor, and all sessions are searched at once.`,
+          ]),
+    ],
+    incomplete: behind === null ? [searched] : [searched, indexed],
   };
 }
 
@@ -75,15 +106,21 @@ function wholeFilter(texts: readonly string[], filter: Filter | undefined): Filt
   return { type: 'and', parts: [...texts.filter((text) => text !== '').map(textTerm), filter ?? EVERYTHING] };
 }
 
-/** Null where it is not up to date soon: then frames are read. */
-function currentIndex(side: SideFile, store: Store): SearchIndex | null {
+/** `index`: null where it is not up to date soon: then frames are read. `behind`: by so many frames. */
+type CurrentIndex = { index: SearchIndex | null; behind: number | null };
+
+const NO_INDEX: CurrentIndex = { index: null, behind: null };
+
+/** `isWanted`: a search that was begun without an index goes on without. */
+function currentIndex(side: SideFile, store: Store, isWanted: boolean): CurrentIndex {
   try {
     const index = createSearchIndex(side, store);
-    if (index.lag() > MOST_LAG) return null;
+    const behind = index.lag();
+    if (behind > MOST_LAG || !isWanted) return { index: null, behind };
     for (const _ of index.catchUp());
-    return index;
+    return { index, behind: null };
   } catch (error) {
-    if (error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE')) return null;
+    if (error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE')) return NO_INDEX;
     throw error;
   }
 }

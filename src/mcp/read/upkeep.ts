@@ -27,3 +27,11 @@ export async function keepUp({ store, scope, keepsIndex }: ToolQuestion): Promis
     side.close();
   }
 }
+
+/** So long one piece of a copy takes, in milliseconds: questions come between. */
+const COPY_PIECE_MS = 300;
+
+/** Goes on with the redacted copies of large sessions. */
+export async function keepCopying({ scope }: ToolQuestion): Promise<{ isDone: boolean }> {
+  return { isDone: await scope.copies.goOn(COPY_PIECE_MS) };
+}

@@ -7,7 +7,7 @@ import { check, countCalls, diff } from './judge.ts';
 import { completeNames, sessionResources, sessionVersions } from './names.ts';
 import { searchSessions } from './search.ts';
 import { getSession, listSessions } from './sessions.ts';
-import { keepUp } from './upkeep.ts';
+import { keepCopying, keepUp } from './upkeep.ts';
 
 export const ASK_WORKS = {
   list_sessions: askedWork(listSessions),
@@ -21,6 +21,7 @@ export const ASK_WORKS = {
   diff: askedWork(diff),
   names: askedWork(completeNames),
   resources: askedWork(sessionResources),
+  copying: askedWork(keepCopying),
   upkeep: askedWork(keepUp),
   versions: askedWork(sessionVersions),
 };
