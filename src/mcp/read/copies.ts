@@ -12,7 +12,6 @@ import { openTemporaryStore, type Store } from '../../store/file/open.ts';
 import { processStarted } from '../../store/file/process.ts';
 import { adoptKey, placeholderKey } from '../../store/file/secret.ts';
 import { lastSeqOf } from '../../store/read/frames.ts';
-import { closedHttpExchanges, hasTraceparents } from '../../store/read/http.ts';
 import { findSession, type SessionRow, sessionDetails } from '../../store/read/sessions.ts';
 import { createIndexer, type Indexer, prepareIndex } from '../../store/write/index.ts';
 
@@ -114,6 +113,8 @@ export function beginCopy(store: Store, session: SessionRow, mostBytes = MOST_CO
 
 /** What `reindexSession` does at once, piece by piece as frames come. */
 function createCopyIndex(copy: Store, numberOf: { get(): number | undefined }) {
+  const prepared = prepareIndex(copy);
+  const { closedHttpExchanges, hasTraceparents } = prepared.restart();
   let indexer: Indexer | undefined;
   let closed = 0;
   return {
@@ -121,11 +122,11 @@ function createCopyIndex(copy: Store, numberOf: { get(): number | undefined }) {
     advance(ms: number): boolean {
       const number = numberOf.get();
       if (number === undefined) return true;
-      indexer ??= createIndexer(copy, number, prepareIndex(copy));
-      const all = closedHttpExchanges(copy, number);
+      indexer ??= createIndexer(number, prepared);
+      const all = closedHttpExchanges(number);
       for (const exchange of all.slice(closed)) indexer.close(exchange);
       closed = all.length;
-      if (hasTraceparents(copy, number)) indexer.expectTraces();
+      if (hasTraceparents(number)) indexer.expectTraces();
       const end = performance.now() + ms;
       let isDone = false;
       while (!isDone && performance.now() < end) isDone = indexer.advance(INDEX_MS);
