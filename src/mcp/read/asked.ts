@@ -46,7 +46,7 @@ export type ToolAnswer = {
 };
 
 /** What the answer does not cover yet, in figures; `leftOut` says what to do. */
-export type Incomplete = { what: string; session?: string; done: number; of: number; unit: string };
+type Incomplete = { what: string; session?: string; done: number; of: number; unit: string };
 
 /** A job of a reader thread. `fence`: the same for all of one server. */
 export type AskedText = { fence: FenceOptions; args: ToolArguments; copiesLarge: boolean };
