@@ -1,11 +1,12 @@
 /** What a call of `fetch` asks for, as far as it can be seen without taking anything from it. */
 
+import { headerOf } from '../protocol/http/headers.ts';
 import { showing } from './fetch-response.ts';
 import { bytesOf } from './stdio.ts';
 
 export type FetchCall = {
   method: string;
-  url: URL;
+  url: FetchUrl;
   /** Name, value, name, value… */
   rawHeaders: readonly string[];
   body: FetchBody;
@@ -13,6 +14,9 @@ export type FetchCall = {
   /** What to call `fetch` with. */
   args: [input: unknown, init?: unknown];
 };
+
+/** Where a call goes; `path` with its query. */
+type FetchUrl = { href: string; origin: string; path: string };
 
 /** `unseen`: a form or a file, which `fetch` writes out by itself; `size` where it is known. */
 type FetchBody =
@@ -30,22 +34,43 @@ export function readRequest(
   const options = (init ?? {}) as RequestInit;
   // By its form: adapters put a class of their own in the place of the global one.
   const request = isRequest(input) ? input : null;
-  const href = request?.url ?? String(input);
-  if (!URL.canParse(href)) return null;
+  const url = readUrl(request?.url ?? String(input));
   const given = options.body ?? null;
-  const own = given === null ? (request?.body ?? null) : null;
-  const body = readBody(given ?? own);
-  const rawHeaders = headersOf(options.headers ?? request?.headers);
+  const rawHeaders = pairsOf(options.headers ?? request?.headers);
+  if (url === null || rawHeaders.some((text) => UNSENDABLE.test(text))) return null;
   const type = typeOf(given);
-  const hasType = rawHeaders.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-type');
+  if (type !== null && headerOf(rawHeaders, 'content-type') === '') rawHeaders.push('content-type', type);
+  const body = readBody(given ?? request?.body ?? null);
   return {
-    method: (options.method ?? request?.method ?? 'GET').toUpperCase(),
-    url: new URL(href),
-    rawHeaders: type === null || hasType ? rawHeaders : [...rawHeaders, 'content-type', type],
+    method: methodOf(options.method ?? request?.method ?? 'GET'),
+    url,
+    rawHeaders,
     body,
     signal: options.signal ?? request?.signal ?? null,
     args: body.type === 'stream' ? withShown(input, init, request, onBytes) : [input, init],
   };
+}
+
+/** A client calls one address most of the time. */
+let last: FetchUrl | null = null;
+
+function readUrl(text: string): FetchUrl | null {
+  if (last?.href === text) return last;
+  if (!URL.canParse(text)) return null;
+  const { href, origin, pathname, search } = new URL(text);
+  last = { href, origin, path: `${pathname}${search}` };
+  return last;
+}
+
+/** What no header can have within: `fetch` refuses it. */
+const UNSENDABLE = /[^\t\x20-\xff]/;
+
+const METHODS = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT']);
+
+/** In upper case only those that `fetch` writes so (fetch.spec.whatwg.org, "normalize a method"). */
+function methodOf(given: string): string {
+  const upper = given.toUpperCase();
+  return METHODS.has(upper) ? upper : given;
 }
 
 function withShown(
@@ -88,9 +113,12 @@ function typeOf(body: unknown): string | null {
   return typeof body === 'string' ? 'text/plain;charset=UTF-8' : null;
 }
 
-function headersOf(headers: unknown): string[] {
+/** Name, value, name, value… as `fetch` takes headers. */
+export function pairsOf(headers: unknown): string[] {
   if (headers === undefined || headers === null) return [];
   const isList = typeof (headers as Iterable<unknown>)[Symbol.iterator] === 'function';
-  const pairs = isList ? [...(headers as Iterable<[string, string]>)] : Object.entries(headers);
-  return pairs.flatMap(([name, value]) => [String(name), String(value)]);
+  const pairs = isList ? (headers as Iterable<[string, string]>) : Object.entries(headers);
+  const raw: string[] = [];
+  for (const [name, value] of pairs) raw.push(String(name), String(value).trim());
+  return raw;
 }

@@ -5,12 +5,12 @@
  */
 
 import { now } from '../capture/clock.ts';
-import { EVENTS_TYPE, mediaTypeOf } from '../protocol/http/headers.ts';
+import { EVENTS_TYPE, headerOf, mediaTypeOf } from '../protocol/http/headers.ts';
 import type { HttpEvent } from '../protocol/wire/http-event.ts';
 import { type HttpRecorder, openHttpRecorder } from '../store/record/http-recorder.ts';
 import type { Door, RecordingOptions } from './door.ts';
-import { type FetchCall, readRequest } from './fetch-request.ts';
-import { showing, withBody } from './fetch-response.ts';
+import { type FetchCall, pairsOf, readRequest } from './fetch-request.ts';
+import { type StreamWatcher, watchBody } from './fetch-response.ts';
 import { readRecordingOptions } from './options.ts';
 import { createTape, type DoorTape, endOf, httpStart, isTurnedOff } from './tape.ts';
 
@@ -33,40 +33,36 @@ export function recordedFetch<F extends AnyFetch>(
   const settings = readRecordingOptions(options);
   const tapes = new Map<string, DoorTape<HttpRecorder>>();
   const plain = fetch as unknown as PlainFetch;
+  const isOff = isTurnedOff();
   let count = 0;
 
-  function tapeOf(url: URL): DoorTape<HttpRecorder> {
-    const known = tapes.get(url.origin);
+  function tapeOf({ origin, href }: FetchCall['url']): DoorTape<HttpRecorder> {
+    const known = tapes.get(origin);
     if (known !== undefined) return known;
-    const begin = () => httpStart(url.href, process.pid);
+    const begin = () => httpStart(href, process.pid);
     const tape = createTape(settings, openHttpRecorder, begin, () => endOf('stopped'));
-    tapes.set(url.origin, tape);
+    tapes.set(origin, tape);
     return tape;
   }
 
   async function recorded(input: unknown, init?: unknown): Promise<Response> {
-    if (isTurnedOff()) return plain(input, init);
+    if (isOff) return plain(input, init);
     const at = now();
-    const asked = readRequest(input, init, (bytes) => exchange.show({ type: 'request-body', bytes }));
+    const asked = requestOf(input, init, (bytes) => exchange.showRequestBody(bytes));
     count += 1;
     if (asked === null) return plain(input, init);
     const exchange = new FetchExchange(tapeOf(asked.url), count, asked, at);
-    let answer: Promise<Response>;
+    const answer = call(plain, asked);
+    exchange.begin();
+    let response: Response;
     try {
-      answer = plain(...asked.args);
+      response = await answer;
     } catch (error) {
-      exchange.begin();
       exchange.fail(error);
       throw error;
     }
-    exchange.begin();
-    return answer.then(
-      (response) => exchange.answered(response),
-      (error) => {
-        exchange.fail(error);
-        throw error;
-      },
-    );
+    exchange.answered(response);
+    return response;
   }
 
   const all = (work: (tape: DoorTape<HttpRecorder>) => Promise<void>) => async () => {
@@ -77,12 +73,19 @@ export function recordedFetch<F extends AnyFetch>(
   return Object.assign(recorded, door) as unknown as RecordedFetch<F>;
 }
 
-/** An event without what is the same for all of an exchange. */
-type Told = HttpEvent extends infer Event
-  ? Event extends HttpEvent
-    ? Omit<Event, 'exchange' | 'at'>
-    : never
-  : never;
+/** What it throws, it rejects with: the call has a place in the recording then. */
+async function call(plain: PlainFetch, { args }: FetchCall): Promise<Response> {
+  return plain(...args);
+}
+
+/** What a host gives that cannot be read is for `fetch` to refuse. */
+function requestOf(...given: Parameters<typeof readRequest>): FetchCall | null {
+  try {
+    return readRequest(...given);
+  } catch {
+    return null;
+  }
+}
 
 class FetchExchange {
   readonly #tape: DoorTape<HttpRecorder>;
@@ -90,6 +93,7 @@ class FetchExchange {
   readonly #asked: FetchCall;
   readonly #at: number;
   #isOver = false;
+  #forgetSignal = () => {};
   #isRequestOver = false;
 
   constructor(tape: DoorTape<HttpRecorder>, number: number, asked: FetchCall, at: number) {
@@ -99,55 +103,77 @@ class FetchExchange {
     this.#at = at;
   }
 
-  show(event: Told, at = now()): void {
-    const exchange = this.#number;
-    this.#tape.use(at, (recorder) => void recorder.append({ ...event, exchange, at } as HttpEvent));
+  /** Written out, not spread: this is what most of a call's own cost goes into. */
+  #show(event: HttpEvent): void {
+    this.#tape.use(event.at, (recorder) => void recorder.append(event));
+  }
+
+  showRequestBody(bytes: Buffer): void {
+    this.#show({ type: 'request-body', exchange: this.#number, at: now(), bytes });
   }
 
   /** A body that is a stream comes later. */
   begin(): void {
     const { method, url, rawHeaders, body } = this.#asked;
-    const path = `${url.pathname}${url.search}`;
     // The connection is for `fetch` to choose: all calls of a client come from one place.
-    const head = { method, path, httpVersion: '1.1', clientAddress: `pid ${process.pid}` };
-    this.show({ type: 'request', ...head, rawHeaders, edits: [] }, this.#at);
-    if (body.type === 'bytes') this.show({ type: 'request-body', bytes: body.bytes });
+    const clientAddress = `pid ${process.pid}`;
+    const [exchange, at, path] = [this.#number, this.#at, url.path];
+    this.#show({
+      type: 'request',
+      exchange,
+      at,
+      method,
+      path,
+      httpVersion: '1.1',
+      rawHeaders,
+      edits: [],
+      clientAddress,
+    });
+    if (body.type === 'bytes') this.showRequestBody(body.bytes);
     if (body.type === 'unseen')
       this.#tape.use(this.#at, (recorder) => recorder.lose(this.#number, now(), 'request', body.size));
     if (body.type !== 'stream') this.#endRequest(true);
   }
 
-  answered(response: Response): Response {
+  /** Watches it. What a client takes for its `fetch` may give anything. */
+  answered(response: Response): void {
     this.#endRequest(true);
-    const { status, statusText, headers, body } = response;
-    const rawHeaders = [...headers].flat();
-    const isDecoded = headers.has('content-encoding') ? ({ isDecoded: true } as const) : {};
-    this.show({ type: 'response', status, statusMessage: statusText, rawHeaders, edits: [], ...isDecoded });
-    if (body === null || headers.get('content-length') === '0') {
-      this.#end('server', null);
-      return response;
-    }
     try {
-      return withBody(response, this.#shown(body, mediaTypeOf(rawHeaders) === EVENTS_TYPE));
+      this.#watchAnswer(response);
     } catch (error) {
       this.#tape.use(now(), (recorder) => recorder.lose(this.#number, now(), 'response', 0));
       this.fail(error);
-      return response;
     }
   }
 
-  #shown(body: ReadableStream, isStream: boolean): ReadableStream {
+  #watchAnswer(response: Response): void {
+    const { status, statusText, headers, body } = response;
+    const rawHeaders = pairsOf(headers);
+    const head = { status, statusMessage: statusText, rawHeaders, edits: [] };
+    const isDecoded = headerOf(rawHeaders, 'content-encoding') !== '';
+    const event: HttpEvent = { type: 'response', exchange: this.#number, at: now(), ...head };
+    this.#show(isDecoded ? { ...event, isDecoded } : event);
+    if (body === null || headerOf(rawHeaders, 'content-length') === '0') this.#end('server', null);
+    else {
+      watchBody(response, this.#watcher(mediaTypeOf(rawHeaders) === EVENTS_TYPE));
+      // Whoever reads hears of it by that; and nobody has to read.
+      const { signal } = this.#asked;
+      if (signal !== null) this.#forgetSignal = onAbort(signal, () => this.fail(signal.reason));
+    }
+  }
+
+  #watcher(isStream: boolean): StreamWatcher {
     let isRead = false;
-    return showing(body, {
+    return {
       onBytes: (bytes) => {
         isRead = true;
-        this.show({ type: 'response-body', bytes });
+        this.#show({ type: 'response-body', exchange: this.#number, at: now(), bytes });
       },
       onEnd: () => this.#end('server', null),
       onFailure: (error) => this.fail(error),
       // Clients do not look at what is said beside a status.
       onCancel: () => (isRead || isStream ? this.#end('client', LEFT) : this.#end('server', null)),
-    });
+    };
   }
 
   fail(error: unknown): void {
@@ -159,15 +185,32 @@ class FetchExchange {
   #endRequest(isComplete: boolean): void {
     if (this.#isRequestOver) return;
     this.#isRequestOver = true;
-    this.show({ type: 'request-end', rawTrailers: [], isComplete });
+    this.#show({ type: 'request-end', exchange: this.#number, at: now(), rawTrailers: [], isComplete });
   }
 
   #end(closedBy: 'client' | 'server', error: string | null): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#forgetSignal();
     this.#endRequest(false);
-    this.show({ type: 'end', closedBy, error, isComplete: error === null, rawTrailers: [] });
+    const how = { closedBy, error, isComplete: error === null, rawTrailers: [] };
+    this.#show({ type: 'end', exchange: this.#number, at: now(), ...how });
   }
+}
+
+const aborting = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** One listener for each signal: a client may have the same one for all of its calls. Returns how to hear it no more. */
+function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  const listeners = aborting.get(signal) ?? new Set();
+  if (!aborting.has(signal)) {
+    aborting.set(signal, listeners);
+    signal.addEventListener('abort', () => {
+      for (const one of [...listeners]) one();
+    });
+  }
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
 }
 
 const LEFT = 'the client gave the call up';

@@ -31,6 +31,7 @@ export function recordedHandler(listener: Handler, options: HandlerRecordingOpti
   const { path = '/mcp' } = options;
   const settings = readRecordingOptions(options);
   let tape: DoorTape<HttpRecorder> | undefined;
+  const isOff = isTurnedOff();
   let count = 0;
   let isTold = false;
 
@@ -56,7 +57,7 @@ export function recordedHandler(listener: Handler, options: HandlerRecordingOpti
   }
 
   function recorded(this: unknown, request: IncomingMessage, response: ServerResponse): void {
-    if (!isTurnedOff()) {
+    if (!isOff) {
       try {
         watch(request, response);
       } catch (error) {
