@@ -61,6 +61,7 @@ const FULL_ONLY = [
   'test/http/inspector.test.ts',
   'test/kit/examples.test.ts',
   'test/replay/long-recording.test.ts',
+  'test/run/own-clients.test.ts',
   'test/survey/run.test.ts',
   'test/web/browser/{copies,details,large,oauth,report,run,store}.test.ts',
 ];
