@@ -58,6 +58,7 @@ const FULL_ONLY = [
   'test/cli/{play/suggest,redact-beside}.test.ts',
   'test/engine/tls.test.ts',
   'test/fault/clients.test.ts',
+  'test/fault/plans.test.ts',
   'test/http/inspector.test.ts',
   'test/kit/examples.test.ts',
   'test/replay/long-recording.test.ts',

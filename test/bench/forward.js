@@ -6,7 +6,7 @@ import { ratioRow } from './figures.js';
 import { startProgram, UPSTREAM } from './http-contestants.js';
 import { removeStore } from './stdio.js';
 
-const TAPEDECK = [process.execPath, join(import.meta.dirname, '../../bin/tapedeck.js'), 'record'];
+export const TAPEDECK = [process.execPath, join(import.meta.dirname, '../../bin/tapedeck.js'), 'record'];
 const MANY = 32;
 const WARM_UP_SECONDS = 2;
 const BODY =
@@ -70,7 +70,7 @@ function rowsOf({ forward, reverse }, isWhole) {
   });
 }
 
-async function measure(url, openAgent, processor, seconds) {
+export async function measure(url, openAgent, processor, seconds) {
   const warm = await load(url, openAgent(), MANY, WARM_UP_SECONDS);
   const run = async (connections) => {
     const before = processor();
@@ -131,7 +131,7 @@ function agentThrough(proxy) {
   return agent;
 }
 
-function countRecorded(store) {
+export function countRecorded(store) {
   const db = new Database(store, { readonly: true });
   const count = db.prepare('SELECT count(ended_at) FROM http_exchange').pluck().get();
   db.close();

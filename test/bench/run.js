@@ -6,6 +6,7 @@ import { arch, cpus, platform, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchBusy } from './busy.js';
+import { benchFault } from './fault.js';
 import { histogram, printTable } from './figures.js';
 import { benchForward } from './forward.js';
 import { benchHttp } from './http.js';
@@ -31,6 +32,7 @@ const PARTS = {
   http,
   sse,
   forward,
+  fault,
   replay,
   library: benchLibrary,
   busy: benchBusy,
@@ -144,6 +146,12 @@ async function sse(folder, size) {
 
 async function forward(folder, size) {
   const { loss, rows } = await benchForward(folder, size);
+  console.log(`${loss}\n`);
+  return rows;
+}
+
+async function fault(folder, size) {
+  const { loss, rows } = await benchFault(folder, size);
   console.log(`${loss}\n`);
   return rows;
 }

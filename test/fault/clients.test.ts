@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { Client as SecondClient, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as FirstStdioTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { expect, test } from 'vitest';
@@ -54,6 +55,52 @@ test.each(CLIENTS)('over stdio %s survives each action, or fails as it says', as
   await expectNobodyBlamed(db);
 });
 
+/** Of two calls, one after the other, where a fault hits the first: what ends all is the last that a client hears. */
+const ENDINGS: readonly [action: string, first: RegExp, second: RegExp][] = [
+  // Its process is there until it writes again.
+  ['close', /timed out/, /Connection closed|timed out/],
+  ['exit(3)', /Connection closed/, /Not connected/],
+  ['exit(SIGKILL)', /Connection closed/, /Not connected/],
+  ['stall-stderr', /^ok$/, /^ok$/],
+];
+
+async function callTwice(name: ClientName, action: string): Promise<string[]> {
+  const fault = ['--fault', `tool=echo ${action}`, '--max-faults', '1'];
+  const args = [BIN, 'record', '--db', tempStore(), ...fault, '--', ...SERVER];
+  const as = { command: process.execPath, args, stderr: 'ignore' } as const;
+  const mode = name === 'the second line' ? 'legacy' : 'auto';
+  const peer = { name: 'tester', version: '1.0.0' };
+  const params = { name: 'echo', arguments: { text: 'word' } };
+  const first = new FirstClient(peer);
+  const second = new SecondClient(peer, { versionNegotiation: { mode } });
+  const isFirst = name === 'the first line';
+  // Only where nothing comes is it waited for.
+  const timeout = action === 'close' ? 1000 : 30_000;
+  const call = isFirst
+    ? () => first.callTool(params, undefined, { timeout })
+    : () => second.callTool(params, { timeout });
+  const fateOf = (fate: Promise<unknown>) => fate.then(() => 'ok', String);
+  try {
+    const connected = isFirst
+      ? first.connect(new FirstStdioTransport(as))
+      : second.connect(new StdioClientTransport(as));
+    const fate = await fateOf(connected);
+    return fate === 'ok' ? [await fateOf(call()), await fateOf(call())] : [fate];
+  } finally {
+    await (isFirst ? first : second).close();
+  }
+}
+
+test.each(CLIENTS)('over stdio %s hears of a server that closes, ends or never begins', async (name) => {
+  for (const [action, first, second] of ENDINGS) {
+    const [one, two] = await callTwice(name, action);
+    expect(one, action).toMatch(first);
+    expect(two, action).toMatch(second);
+  }
+  // Refused, and tapedeck ends at once, though its client keeps its stdin open.
+  expect((await callTwice(name, 'reset')).join()).toMatch(/closed/i);
+});
+
 async function startServer(): Promise<URL> {
   const run = start(process.execPath, [fixture('echo-both-eras.js'), 'http']);
   await until('the server listens', () => run.stdout().includes('/mcp\n'));
@@ -75,7 +122,9 @@ const INSPECTOR = join(HEAVY_MODULES, '@modelcontextprotocol/inspector/clients/l
 /** Exit code and what is said. What never comes it waits for a minute, which nobody does here. */
 const INSPECTED: readonly [word: string, code: number, says: RegExp][] = [
   ['late', 0, /late word/],
+  ['slow', 0, /slow word/],
   ['split', 0, /split word/],
+  ['behind', 0, /behind word/],
   ['twice', 0, /twice word/],
   ['failed', 1, /later, please/],
   ['toolish', 5, /no such word.*isError:true/s],
