@@ -42,6 +42,7 @@ const UNIT = [
  */
 const ALONE = [
   'test/capture/http-flow.test.ts',
+  'test/record/kill.test.ts',
   'test/replay/long-recording.test.ts',
   'test/store/{crowd,http-kill,many}.test.ts',
   'test/store/keep/upkeep.test.ts',
@@ -61,6 +62,7 @@ const FULL_ONLY = [
   'test/fault/plans.test.ts',
   'test/http/inspector.test.ts',
   'test/kit/examples.test.ts',
+  'test/record/kill.test.ts',
   'test/replay/long-recording.test.ts',
   'test/run/own-clients.test.ts',
   'test/survey/run.test.ts',

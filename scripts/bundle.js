@@ -24,6 +24,10 @@ const ENTRIES = {
   'demo-server': 'cli/first/demo-server.js',
 };
 
+/** What the library has in common with that: it loads nothing else of the command line. With what they import. */
+const SHARED =
+  /[\\/](?:errors|version|capture[\\/]clock|config[\\/](?:sizes|labels|location)|protocol[\\/]text|store[\\/]file[\\/]path|store[\\/]record[\\/]recorder)\.js$/;
+
 /** Threads share no memory with the rest, so they share no files either: one is loaded sooner than twenty. */
 const THREADS = [
   { worker: 'store/record/worker.js' },
@@ -77,7 +81,10 @@ function copyTypes(file) {
 rmSync(DIST, { recursive: true, force: true });
 // What a recording loads before it starts the server, in one file.
 const modules = await bundle(ENTRIES, {
-  groups: [{ name: 'start', test: /[\\/]cli[\\/](main|record[\\/]stdio)\.js$/ }],
+  groups: [
+    { name: 'recorder', test: SHARED, priority: 1 },
+    { name: 'start', test: /[\\/]cli[\\/](main|record[\\/]stdio)\.js$/ },
+  ],
 });
 for (const thread of THREADS) modules.push(...(await bundle(thread, false)));
 writeLicences(join(DIST, 'LICENSES.txt'), modules);

@@ -44,7 +44,15 @@ export async function startClient([command, ...args], env = {}) {
     const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
     return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)[1]) / 1024;
   };
-  return { startMs, call, close, memoryMb, errors: () => errors, processor: () => processorTime(child.pid) };
+  return {
+    pid: child.pid,
+    startMs,
+    call,
+    close,
+    memoryMb,
+    errors: () => errors,
+    processor: () => processorTime(child.pid),
+  };
 }
 
 /**

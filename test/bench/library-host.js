@@ -1,6 +1,6 @@
 // A program of the official SDK 1.x, plain or recording itself: `library-host.js DOOR URL|- COUNT DB`. As `stdio` it is a server. As
 // `http` it is a server that prints its URL. As `fetch` and `transport` it is a client of the server at URL, and prints the times of its
-// calls as JSON, in milliseconds.
+// calls as JSON, in milliseconds, and the processor time that one took of its own thread, in microseconds.
 import { createServer } from 'node:http';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -9,6 +9,7 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { recordedFetch, recordedHandler, recordedTransport, recordStdio } from 'mcp-tapedeck/record';
 import { z } from 'zod';
+import { ownTime } from './processor.js';
 
 const [door, url, count, db] = process.argv.slice(2);
 const isPlain = db === undefined;
@@ -53,14 +54,18 @@ async function call(transport) {
   const client = new Client({ name: 'bench', version: '1' });
   await client.connect(transport);
   const times = [];
+  const warm = Math.floor(Number(count) / 5);
+  let before = null;
   for (let i = 0; i < Number(count); i += 1) {
+    if (i === warm) before = ownTime(process.pid);
     const began = performance.now();
     await client.callTool({ name: 'echo', arguments: { text: 'hello' } });
     times.push(performance.now() - began);
   }
+  const processor = before === null ? null : (ownTime(process.pid) - before) / (times.length - warm);
   await client.close();
   // What comes first is compiled meanwhile.
-  process.stdout.write(JSON.stringify(times.slice(Math.floor(times.length / 5))));
+  process.stdout.write(JSON.stringify({ times: times.slice(warm), processor }));
 }
 
 await doors[door]();

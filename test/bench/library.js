@@ -1,12 +1,14 @@
 // The rows of the library: programs of the official SDK that record themselves, against the same ones that do not, one call at a
-// time, in turn.
+// time, in turn. Of the two processes only the one with the door counts for the processor time: that of the thread that runs it,
+// without the writer's.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import Database from 'better-sqlite3';
 import { callEcho, startClient } from './client.js';
-import { median, ratioRow } from './figures.js';
+import { figureRow, median, ratioRow } from './figures.js';
+import { ownTime } from './processor.js';
 
 const HOST = join(import.meta.dirname, 'library-host.js');
 
@@ -17,9 +19,13 @@ const DOORS = {
   transport: 'a client over HTTP, recordedTransport',
 };
 
+/** Of starts of Node. */
+const IMPORTS = 11;
+
 export async function benchLibrary(folder, { rounds, libraryCalls: calls, progress }) {
   const db = join(folder, 'library.db');
-  const results = Object.fromEntries(Object.keys(DOORS).map((door) => [door, { plain: [], recorded: [] }]));
+  const none = () => ({ p50: { plain: [], recorded: [] }, processor: { plain: [], recorded: [] } });
+  const results = Object.fromEntries(Object.keys(DOORS).map((door) => [door, none()]));
   for (let round = 0; round < rounds; round += 1) {
     progress(`library round ${round + 1} of ${rounds}`);
     for (const door of Object.keys(DOORS)) {
@@ -27,30 +33,48 @@ export async function benchLibrary(folder, { rounds, libraryCalls: calls, progre
         ['plain', []],
         ['recorded', [db]],
       ];
-      for (const [name, store] of round % 2 === 0 ? both : both.toReversed())
-        results[door][name].push(median(await MEASURE[door](door, calls, store)) * 1000);
+      for (const [name, store] of round % 2 === 0 ? both : both.toReversed()) {
+        const { times, processor } = await MEASURE[door](door, calls, store);
+        results[door].p50[name].push(median(times) * 1000);
+        results[door].processor[name].push(processor);
+      }
     }
   }
   const bound = { atMost: 1.15, yardstick: 'not recording' };
-  const rows = Object.entries(DOORS).map(([door, what]) =>
-    ratioRow(`${what}, p50 of a call`, results[door].recorded, results[door].plain, bound, 'µs'),
-  );
-  return [...rows, lossRow(db)];
+  const rows = Object.entries(DOORS).flatMap(([door, what]) => {
+    const { p50, processor } = results[door];
+    const ofTimes = ratioRow(`${what}, p50 of a call`, p50.recorded, p50.plain, bound, 'µs');
+    if (processor.plain.includes(null)) return [ofTimes];
+    const own = ratioRow(
+      'its own thread for a call',
+      processor.recorded,
+      processor.plain,
+      { ...bound, atMost: undefined },
+      'µs',
+    );
+    return [ofTimes, own];
+  });
+  return [...rows, await importRow(), lossRow(db)];
 }
 
 const MEASURE = {
   async stdio(door, calls, store) {
     const client = await startClient([process.execPath, HOST, door, '-', '0', ...store]);
     await callEcho(client, calls / 5, 1);
+    const before = ownTime(client.pid);
     const times = await callEcho(client, calls, 1);
+    const processor = before === null ? null : (ownTime(client.pid) - before) / calls;
     await client.close();
-    return times;
+    return { times, processor };
   },
   async http(door, calls, store) {
     const server = await startServer(door, store);
-    const times = await askBy('fetch', server.url, calls, []);
+    await askBy('fetch', server.url, calls / 5, []);
+    const before = ownTime(server.pid);
+    const { times } = await askBy('fetch', server.url, calls, []);
+    const processor = before === null ? null : (ownTime(server.pid) - before) / calls;
     await server.stop();
-    return times;
+    return { times, processor };
   },
   fetch: measureClient,
   transport: measureClient,
@@ -58,9 +82,26 @@ const MEASURE = {
 
 async function measureClient(door, calls, store) {
   const server = await startServer('http', []);
-  const times = await askBy(door, server.url, calls, store);
+  const measured = await askBy(door, server.url, calls, store);
   await server.stop();
-  return times;
+  return measured;
+}
+
+const IMPORT = `
+  const began = performance.now();
+  await import('mcp-tapedeck/record');
+  process.stdout.write(String(performance.now() - began));`;
+
+async function importRow() {
+  const times = [];
+  for (let i = 0; i < IMPORTS; i += 1) {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', IMPORT], {
+      cwd: import.meta.dirname,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    times.push(Number(await text(child.stdout)));
+  }
+  return figureRow('import of mcp-tapedeck/record, median', median(times), { atMost: 30 });
 }
 
 async function startServer(door, store) {
@@ -70,6 +111,7 @@ async function startServer(door, store) {
   const [line] = await once(child.stdout, 'data');
   return {
     url: String(line).trim(),
+    pid: child.pid,
     stop() {
       child.stdin.end();
       return once(child, 'exit');

@@ -16,6 +16,12 @@ export function processorTime(pid) {
   return nanoseconds / 1000;
 }
 
+/** The same of its first thread alone, which runs the program itself. */
+export function ownTime(pid) {
+  if (process.platform !== 'linux') return null;
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000;
+}
+
 /** What it has in memory, in megabytes; null where the platform does not tell. */
 export function memoryOf(pid) {
   if (process.platform !== 'linux') return null;

@@ -1,7 +1,8 @@
 /** What the library does to the programs that it runs in. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { recordedFetch, recordedTransport, recordStdio } from '../../src/record/record.ts';
 import { blocksOf } from '../support/documents.ts';
@@ -57,6 +58,56 @@ inFull('a host in a thread of its own, and one in CommonJS', async () => {
   for (const { code, stderr } of await Promise.all([thread.ended, commonJs.ended]))
     expect([code, stderr]).toEqual([0, '']);
   for (const db of [ofThread, ofCommonJs]) expect(framesOf(db).map(({ text }) => text)).toEqual(['{"id":1}']);
+});
+
+const LISTENED = `
+  import { PassThrough } from 'node:stream';
+  const counts = () => process.eventNames().map((name) => [String(name), process.listenerCount(name)]).toSorted();
+  const before = counts();
+  const { recordStdio, recordedFetch, recordedHandler, recordedTransport } = await import('mcp-tapedeck/record');
+  const imported = counts();
+  const { stdout, flush } = recordStdio({ stdin: new PassThrough(), stdout: new PassThrough() });
+  const transport = recordedTransport({ send: async () => {}, close: async () => {} });
+  const recorded = recordedFetch(async () => new Response('{}'));
+  recordedHandler(() => {});
+  stdout.write('{"id":1}\\n');
+  await transport.send({ id: 1 });
+  await (await recorded('http://127.0.0.1:1/mcp')).text();
+  await Promise.all([flush(), transport.flush(), recorded.flush()]);
+  const told = { before, imported, after: counts(), exitCode: process.exitCode ?? null };
+  process.stdout.write(JSON.stringify(told));
+  process.exitCode = 7;
+`;
+
+test('of its process it hears nothing but the end, and the exit code stays that of the host', async () => {
+  const { code, stdout, stderr } = await host(LISTENED, { TAPEDECK_DB: tempStore() }).ended;
+  expect([code, stderr]).toEqual([7, '']);
+  const { before, imported, after, exitCode } = JSON.parse(stdout.toString());
+  expect(imported).toEqual(before);
+  const ends = (counts: [string, number][]) => counts.find(([name]) => name === 'exit')?.[1] ?? 0;
+  const others = (counts: [string, number][]) => counts.filter(([name]) => name !== 'exit');
+  expect([ends(after) - ends(before), others(after), exitCode]).toEqual([1, others(before), null]);
+});
+
+/** What only the command line needs: its words, its commands, its proxy. */
+const OF_COMMANDS = /\brunCommand\b|\byargs\b|\bhttp-proxy\b|Not enough arguments/;
+
+test('the import loads no library, nothing of the command line, and nothing that writes', async () => {
+  const told = join(tempFolder(), 'modules');
+  const preload = ['--import', pathToFileURL(fixture('tell-modules.js')).href];
+  const { code } = await host(`await import('mcp-tapedeck/record')`, { MODULES_TOLD: told }, preload).ended;
+  expect(code).toBe(0);
+  const urls = readFileSync(told, 'utf8').trim().split('\n');
+  const files = urls.filter((url) => url.startsWith('file:')).map((url) => fileURLToPath(url));
+  expect(files.length).toBeGreaterThan(1);
+  expect(files.filter((file) => dirname(file) !== join(ROOT, 'dist'))).toEqual([]);
+  expect(files.filter((file) => OF_COMMANDS.test(readFileSync(file, 'utf8')))).toEqual([]);
+  expect(
+    urls.filter((url) => /better-sqlite3|worker\.js|node:(?:http|net|tls|child_process)/.test(url)),
+  ).toEqual([]);
+  // The test would not fail otherwise, where it has no eyes.
+  const all = readdirSync(join(ROOT, 'dist')).filter((name) => name.endsWith('.js'));
+  expect(all.some((name) => OF_COMMANDS.test(readFileSync(join(ROOT, 'dist', name), 'utf8')))).toBe(true);
 });
 
 test('where nothing can be stored the host hears of it once, and its traffic goes on', async () => {
