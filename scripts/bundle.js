@@ -34,6 +34,7 @@ const THREADS = [
   { 'fast-reader': 'web/fast/thread.js' },
   { 'slow-reader': 'web/slow/thread.js' },
   { 'ask-reader': 'mcp/read/thread.js' },
+  { 'sample-judge': 'inspect/sample/thread.js' },
 ];
 
 const TYPES = ['index.d.ts', 'kit/vitest.d.ts', 'record/record.d.ts'];

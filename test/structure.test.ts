@@ -34,6 +34,7 @@ const MAY_IMPORT: Record<string, string> = {
   'store/record': 'PROTOCOL store/file store/read store/write store/keep store/sample',
 
   'inspect/filter': 'PROTOCOL STORE',
+  'inspect/sample': 'STORE inspect/filter',
   'inspect/verdict': 'PROTOCOL STORE',
   'inspect/figures': 'PROTOCOL STORE inspect/filter inspect/verdict',
   'inspect/view': 'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures',

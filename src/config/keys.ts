@@ -34,6 +34,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
   maxFrame: { option: 'max-frame', kind: 'size', commands: RECORD, inProject: false },
   maxQueue: { option: 'max-queue', kind: 'size', commands: RECORD, inProject: false },
   'sample.rate': { option: 'sample', kind: 'share', commands: RECORD, inProject: false },
+  'sample.keep': { option: 'keep', kind: 'text', commands: RECORD, inProject: false },
   'retention.olderThan': { option: 'older-than', kind: 'age', commands: RECORD, inProject: false },
   'retention.maxSize': { option: 'max-size', kind: 'size', commands: RECORD, inProject: false },
   'retention.maxSessions': { option: 'max-sessions', kind: 'count', commands: RECORD, inProject: false },

@@ -11,7 +11,7 @@ import { fixture, record, tapedeck, tempFolder, tempStore, until } from '../supp
 
 /** Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, of what speaks to an engine, of the forward proxy, or of faults on purpose: a text of each of their parts. */
 const OURS =
-  /frames_recorded_total|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck|a CONNECT has no body|faults are put in on purpose|closed on purpose|by a fault on purpose/;
+  /frames_recorded_total|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck|sample-judge|a CONNECT has no body|faults are put in on purpose|closed on purpose|by a fault on purpose/;
 
 const LIBRARIES = /[\\/](?:prom-client|pg|pg-[a-z-]+|@peculiar)[\\/]/;
 

@@ -5,9 +5,11 @@ import type { Service } from '../../admin/service.ts';
 import { now } from '../../capture/clock.ts';
 import type { HttpCapture } from '../../capture/http/proxy.ts';
 import { labelsIn } from '../../config/labels.ts';
+import type { SampleJudges } from '../../inspect/sample/judging.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { type HttpRecorder, openHttpRecorder } from '../../store/record/http-recorder.ts';
 import type { RecordingRules } from '../../store/record/thread.ts';
+import type { SamplingRules } from '../../store/sample/sampling.ts';
 import { VERSION } from '../../version.ts';
 import { type Io, onStopSignals, storeOf } from '../io.ts';
 import type { AdminAccess, Operations } from './admin.ts';
@@ -25,6 +27,8 @@ export type Desk = {
   service: Service | null;
   /** Null: what is recorded is not shipped. */
   shipping: Shipping | null;
+  /** Who decides which sessions are kept once they have ended, in which stores. */
+  judging: { sampling: SamplingRules | null; files: Set<string>; judges: SampleJudges | null };
 };
 
 /** Throws `TapedeckError` where there is to be an admin port, and cannot be. `write` gets the lines that are said. */
@@ -40,10 +44,19 @@ export async function openDesk(
   const service = await serviceOf(io, log, recorders);
   const to = shippingOf(options, io.env);
   const shipping = to && (await import('./ship-child.ts')).createShipping(to, io.env, log);
-  const desk = { io, log, recorders, service, shipping };
+  const judging = { sampling: options.sampling, files: new Set<string>(), judges: null };
+  const desk = { io, log, recorders, service, shipping, judging };
   if (admin === null) return { ...desk, operations: null };
   const { openOperations } = await import('./admin.ts');
   return { ...desk, operations: await openOperations(admin, access, recorders, log) };
+}
+
+/** Does nothing where no session waits for its end to be decided. */
+async function judge({ judging }: Desk): Promise<void> {
+  if (judging.sampling?.keep == null) return;
+  const { createJudges } = await import('../../inspect/sample/judging.ts');
+  judging.judges ??= createJudges();
+  for (const file of judging.files) judging.judges.begin(file);
 }
 
 async function serviceOf(io: Io, log: Log, recorders: readonly WatchedRecorder[]): Promise<Service | null> {
@@ -111,19 +124,22 @@ export function createRecordingStop(io: Io, reloads: boolean): RecordingStop {
  * is; null: nothing is read anew.
  */
 export function reloadAtHangUp(
-  { io, log, service }: Desk,
+  desk: Desk,
   stop: RecordingStop,
   recordings: readonly { setRules(rules: RecordingRules): void }[],
   options: RecordOptions,
   argv: readonly string[] | null,
 ): void {
   if (argv === null) return;
+  const { io, log, service } = desk;
   async function reload(words: readonly string[]): Promise<void> {
     const { rereadOptions } = await import('./reload.ts');
     await service?.reloading();
     try {
       const { options: next, later } = await rereadOptions(io, words, options);
       for (const recording of recordings) recording.setRules(next);
+      desk.judging.sampling = next.sampling;
+      await judge(desk);
       log.setLevel(next.log.level);
       log.info(
         'reloaded',
@@ -163,16 +179,19 @@ export function sayFailed(log: Log, count: number): void {
 
 /** A recorder of what passes to this server. `onFailure` is called where `--strict` asks for the end. */
 export function openUrlRecorder(
-  { io, log, operations, service, shipping }: Desk,
+  desk: Desk,
   options: RecordOptions,
   upstream: URL,
   onFailure: () => void,
 ): HttpRecorder {
   const { name, labels, faults: _, admin: __, ship: ___, log: logging, ...recording } = options;
-  shipping?.begin(storeOf(io, recording.file));
+  const { io, log, operations, service, shipping, judging } = desk;
+  const file = storeOf(io, recording.file);
+  shipping?.begin(file);
+  judging.files.add(file);
+  void judge(desk);
   return openHttpRecorder({
-    ...recording,
-    file: storeOf(io, recording.file),
+    ...{ ...recording, file },
     session: {
       name,
       labels: labelsIn(io.env, labels),
@@ -197,7 +216,7 @@ export function openUrlRecorder(
 
 /** Records until it is asked to stop; settles once all is closed and stored. A second signal cuts what is still open. */
 export async function recordUntil(
-  { log, operations, service, shipping }: Desk,
+  { log, operations, service, shipping, judging }: Desk,
   stop: RecordingStop,
   recordings: readonly ProxyRecording[],
   graceMs: number,
@@ -223,8 +242,12 @@ export async function recordUntil(
   await Promise.all(captures.map((capture) => capture.stop()));
   await Promise.all(recordings.map((recording) => recording.close()));
   shipping?.atEnd();
+  await judging.judges?.finish(LAST_JUDGING_MS);
   log.debug('stopped', 'what passed is stored');
 }
+
+/** Sessions that are not decided by then are the next recorder's. */
+const LAST_JUDGING_MS = 1000;
 
 export const STRICT_REFUSED = 1;
 

@@ -32,7 +32,7 @@ import {
 } from './desk.ts';
 import { hostsOf, type Named, type RawForwardOptions, readNamed, refuseCircle } from './forward-options.ts';
 import { DEFAULT_LISTEN, type RawHttpOptions, readGrace } from './http-options.ts';
-import { checkRedaction, filled, type RecordOptions } from './options.ts';
+import { checkRules, filled, type RecordOptions } from './options.ts';
 
 export type ForwardRecordOptions = {
   named: Named;
@@ -57,7 +57,7 @@ export async function startForwardRecording(
   onFailure: () => void,
 ): Promise<ForwardRecording | null> {
   const { log, operations } = desk;
-  await checkRedaction(options.redaction);
+  await checkRules(options);
   const recorders = new Map<string, HttpRecorder>();
   /** A recorder has a thread: a server that is never asked needs none. */
   const recorderOf = (url: URL): HttpRecorder => {

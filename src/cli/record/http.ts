@@ -30,7 +30,7 @@ import {
 } from './desk.ts';
 import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
 import type { Log } from './log.ts';
-import { checkRedaction, type RecordOptions } from './options.ts';
+import { checkRules, type RecordOptions } from './options.ts';
 
 type HttpRecording = ProxyRecording & {
   capture: HttpCapture;
@@ -49,8 +49,8 @@ async function startHttpRecording(
   onFailure: () => void,
 ): Promise<HttpRecording | null> {
   const { log, operations, recorders } = desk;
-  const { isStrict, redaction } = options;
-  await checkRedaction(redaction);
+  const { isStrict } = options;
+  await checkRules(options);
   const faulty = options.faults === null ? null : await import('./faulty-http.ts');
   const open = () => openUrlRecorder(desk, options, http.upstream, onFailure);
   let recorder: HttpRecorder | undefined = isStrict ? open() : undefined;

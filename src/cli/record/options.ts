@@ -44,6 +44,11 @@ export const RECORD_OPTIONS = {
     type: 'string',
     describe: 'Record this share of the sessions, 10% or 0.1, each as a whole; the others pass as ever',
   },
+  keep: {
+    type: 'string',
+    describe:
+      'With --sample: record all, and once a session has ended keep it also if it has what this filter asks for',
+  },
   ...RETENTION_OPTIONS,
   'pack-after': PACK_OPTION,
   ...CONFIG_OPTIONS,
@@ -127,6 +132,7 @@ export type RawRecordOptions = RawUpkeep &
     'max-frame'?: string | undefined;
     'max-queue'?: string | undefined;
     sample?: string | undefined;
+    keep?: string | undefined;
     'no-redact'?: boolean | undefined;
     'no-redact-rule'?: string[] | undefined;
     'redact-rule'?: string[] | undefined;
@@ -215,10 +221,16 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
   };
 }
 
-function readSampling({ sample }: RawRecordOptions): SamplingRules | null {
-  if (sample === undefined) return null;
+function readSampling({ sample, keep: written }: RawRecordOptions): SamplingRules | null {
+  const keep = filled('--keep', written) ?? null;
+  if (sample === undefined && keep === null) return null;
+  if (sample === undefined)
+    throw new TapedeckError(
+      'usage',
+      'Expected `--sample` with `--keep`, for how many of the other sessions stay. Example: --sample 10% --keep status~error',
+    );
   const rate = readRate('--sample', sample);
-  if (rate > 0) return { rate, keep: null };
+  if (rate > 0 || keep !== null) return { rate, keep };
   throw new TapedeckError(
     'usage',
     `Expected a share above 0 after \`--sample\`, got \`${sample}\`: nothing would be recorded. Example: --sample 1%`,
@@ -270,6 +282,22 @@ export async function checkRedaction(redaction: RedactionProfile | null): Promis
   if (without.length + rules.length + paths.length === 0) return;
   const { readProfile } = await import('../../protocol/redact/profile.ts');
   readProfile(without, rules, paths);
+}
+
+/** Throws `TapedeckError` `usage`. */
+export async function checkRules({
+  redaction,
+  sampling,
+}: Pick<RecordOptions, 'redaction' | 'sampling'>): Promise<void> {
+  await checkRedaction(redaction);
+  await checkSampling(sampling);
+}
+
+/** Throws `TapedeckError` `usage`. The filter language is loaded only to check a filter. */
+export async function checkSampling(sampling: SamplingRules | null): Promise<void> {
+  if (sampling?.keep == null) return;
+  const { parseFilter } = await import('../../inspect/filter/filter.ts');
+  parseFilter(sampling.keep, Date.now() * 1000);
 }
 
 export function filled(option: string, value: string | undefined): string | undefined {

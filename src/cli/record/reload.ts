@@ -10,7 +10,13 @@ import { TapedeckError } from '../../errors.ts';
 import { withConfig } from '../config/words.ts';
 import type { Io } from '../io.ts';
 import { HTTP_OPTIONS } from './http-options.ts';
-import { checkRecordOptions, checkRedaction, RECORD_OPTIONS, type RecordOptions } from './options.ts';
+import {
+  checkRecordOptions,
+  checkRedaction,
+  checkSampling,
+  RECORD_OPTIONS,
+  type RecordOptions,
+} from './options.ts';
 
 export type Reloaded = {
   options: RecordOptions;
@@ -37,6 +43,7 @@ export async function rereadOptions(
   const { values } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
   const options = checkRecordOptions(values);
   await checkRedaction(options.redaction).catch((error) => blame(files, io.env, error));
+  await checkSampling(options.sampling).catch((error) => blameFilter(files, io.env, error));
   if ((options.redaction === null) !== (before.redaction === null)) {
     throw new TapedeckError(
       'refused',
@@ -47,6 +54,15 @@ export async function rereadOptions(
   const later = keys.filter((key) => JSON.stringify(options[key]) !== JSON.stringify(before[key]));
   if (options.log.isJson !== before.log.isJson) later.push('log');
   return { options, later };
+}
+
+/** Throws the error with the place of the filter of `sample.keep`, where that stands in a file. */
+function blameFilter(files: readonly ConfigurationFile[], env: NodeJS.ProcessEnv, error: Error): never {
+  const settings = files.flatMap((file) => readConfiguration(file, env));
+  const setting = settings.find(({ name }) => name === 'sample.keep');
+  throw setting === undefined
+    ? error
+    : new TapedeckError('usage', `${setting.place}: ${error.message}`, { cause: error });
 }
 
 /** Throws the error with the place of the rule that it is about, where that stands in a file. */

@@ -7,6 +7,7 @@ import { captureStdio, type RelayedStreams, type StdioEnd } from '../../capture/
 import { openStderr, openStdin, openStdout } from '../../capture/stdio/streams.ts';
 import { labelsIn } from '../../config/labels.ts';
 import type { TapedeckError } from '../../errors.ts';
+import type { SampleJudge } from '../../inspect/sample/judging.ts';
 import { commandLine } from '../../protocol/text.ts';
 import type { EndReason } from '../../store/file/columns.ts';
 import { storePath } from '../../store/file/path.ts';
@@ -14,20 +15,14 @@ import { openRecorder, type Recorder } from '../../store/record/recorder.ts';
 import { VERSION } from '../../version.ts';
 import type { Operations } from './admin.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
-import {
-  checkRedaction,
-  type RecordCommand,
-  type RecordOptions,
-  shippingOf,
-  troubleText,
-} from './options.ts';
+import { checkRules, type RecordCommand, type RecordOptions, shippingOf, troubleText } from './options.ts';
 import type { ShipChild } from './ship-child.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
 export async function record({ options, command, args }: RecordCommand): Promise<void> {
   const { name, labels, faults, admin, log: logging, ship: _, ...recording } = options;
   const { isStrict } = recording;
-  await checkRedaction(recording.redaction);
+  await checkRules(recording);
   const putFaultsIn = faults === null ? null : (await import('./faulty.ts')).readStdioFaults(faults);
   let onWriterRuns = () => {};
   const writerRuns = new Promise<void>((resolve) => {
@@ -37,7 +32,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const log = createLog(logging, process.env, (line) => void stderr.write(line));
   const recorders: WatchedRecorder[] = [];
   const operations = admin === null ? null : await tryOperations(admin, recorders, log);
-  const shipper = await shipperOf(options, log);
+  const beside = await besideOf(options, log);
   const parentPid = process.ppid;
   let recorder: Recorder | undefined;
   let stopServer = () => {};
@@ -94,7 +89,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   recorder ??= open();
   recorders.push({ transport: 'stdio', figures: recorder.figures, queue: recorder.queue });
   operations?.setObstacle(null);
-  void recorder.opened.then(onWriterRuns).then(shipper?.begin);
+  void recorder.opened.then(onWriterRuns).then(beside.begin);
   if (capture.pid !== undefined) recorder.serverStarted(capture.pid);
   const end = await capture.end;
   operations?.setObstacle('the server has gone');
@@ -103,11 +98,48 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const exit = onPurpose?.end() ?? null;
   const isStopped = hasStopped || exit !== null;
   await recorder.close({ ...end, reason: isStopped ? 'stopped' : reasonOf(end) });
-  shipper?.atEnd();
+  await beside.atEnd();
   if (hasStopped) leave(1);
   else if (exit !== null) exit.signal === null ? leave(exit.code) : dieBy(exit.signal);
   else if (end.signal !== null) dieBy(end.signal);
   else leave(end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126));
+}
+
+/** What goes on beside the recording of a store. */
+type Beside = {
+  /** The store is there. */
+  begin(): void;
+  atEnd(): Promise<void>;
+};
+
+/** The first calls of a session have the processors to themselves. */
+const JUDGES_AFTER_MS = 2000;
+
+const LAST_JUDGING_MS = 300;
+
+/** Ships, where somebody asks for it; and decides which sessions are kept. One that ends before that has begun is the next recorder's. */
+async function besideOf(options: RecordOptions, log: Log): Promise<Beside> {
+  const { sampling, file } = options;
+  const shipper = await shipperOf(options, log);
+  let judge: SampleJudge | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  async function beginJudging(): Promise<void> {
+    const { startJudge } = await import('../../inspect/sample/judging.ts');
+    judge = startJudge(storePath(file));
+  }
+
+  return {
+    begin() {
+      shipper?.begin();
+      if (sampling?.keep != null) timer = setTimeout(beginJudging, JUDGES_AFTER_MS).unref();
+    },
+    async atEnd() {
+      clearTimeout(timer);
+      shipper?.atEnd();
+      await judge?.finish(LAST_JUDGING_MS);
+    },
+  };
 }
 
 /** Null: nobody asks for shipping. */

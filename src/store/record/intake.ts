@@ -319,8 +319,9 @@ export function createIntake(
       [...sessions.values()].filter(({ state, isLeftOut }) => state.end === null && !isLeftOut).length,
     sessionId: () => (isStdio ? (sessionOf(1).key?.id ?? null) : null),
     saveStart() {
+      if (!isStdio) return;
       const session = sessionOf(1);
-      if (isStdio && !session.isLeftOut) session.key ??= insert(session, session.id);
+      if (!session.isLeftOut) session.key ??= insert(session, session.id);
     },
     save,
     confirm,

@@ -1,6 +1,9 @@
 /** Which sessions are kept: the same ones wherever they pass, each whole or not at all. */
 import { expect, test } from 'vitest';
+import { openSpool } from '../../../src/store/file/open.ts';
+import { spoolPath } from '../../../src/store/file/spool.ts';
 import { drawOf } from '../../../src/store/sample/sampling.ts';
+import { createTakeIn } from '../../../src/store/write/take-in.ts';
 import {
   answered,
   asked,
@@ -88,6 +91,37 @@ test('a recorder that comes late, or gets the rest of a session, decides alike',
   expect(stored(recording).map(({ path }) => path)).toEqual(
     NAMES.filter(isKept).map((name) => `/mcp?${name}`),
   );
+});
+
+test('what is left out while it goes into a spool is gone once that is taken in', async () => {
+  const recording = startRecording({ sampling: HALF });
+  const [stays = ''] = NAMES.filter(isKept);
+  const [before = '', within = ''] = NAMES.filter((name) => !isKept(name));
+  const begin = (exchange: number, name: string) =>
+    asked(exchange, { path: `/mcp?${name}`, body: INITIALIZE });
+  const name = (exchange: number, id: string) => [
+    ...answered(exchange, { headers: withSession(id), body: rpc({ id: 0, result: {} }) }),
+    ended(exchange),
+  ];
+  recording.feed(...begin(1, before), ...begin(2, stays));
+  recording.save();
+  const spool = openSpool(spoolPath(recording.db, 'x'), false);
+  recording.intake.openSpool(spool);
+  recording.feed(...begin(3, within));
+  recording.save();
+  recording.feed(...name(1, before), ...name(2, stays), ...name(3, within));
+  recording.save();
+  const marks = spool.prepare<[], [number, string]>('SELECT sample, sampling FROM session ORDER BY number');
+  expect(marks.raw().all()).toEqual([
+    [0, null],
+    [0.5, null],
+  ]);
+  while (!createTakeIn(recording.store, spool).advance(1000));
+  recording.intake.open(recording.store);
+  spool.close();
+  await recording.close();
+  expect(stored(recording)).toEqual([{ path: `/mcp?${stays}`, frames: 2, sample: 0.5 }]);
+  expect(recording.all('SELECT 1 FROM session WHERE dropped > 0')).toEqual([]);
 });
 
 test('a legacy SSE session is told by what its stream announces', async () => {
