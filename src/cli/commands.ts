@@ -161,7 +161,14 @@ function moduleOf({ run, ...module }: Command, io: Io, examples: Example[]): Com
     Object.assign(args, { example });
     return typeof builder === 'function' ? (builder(args) as Argv) : args;
   };
-  return { ...module, builder: build, handler: (argv) => run(argv, io) };
+  return {
+    ...module,
+    builder: build,
+    handler: (argv) => {
+      io.isInsecureEngine = argv['insecure-engine'] === true;
+      return run(argv, io);
+    },
+  };
 }
 
 /** Commands with two names, of which the help lists the other one. */

@@ -14,6 +14,8 @@ export type Io = {
   readonly env: NodeJS.ProcessEnv;
   /** The working directory. Throws where it was removed. */
   cwd(): string;
+  /** Whether the command was told to reach an engine beyond loopback without checking its certificate. */
+  isInsecureEngine?: boolean;
   /** Undefined: 0. */
   exitCode?: NodeJS.Process['exitCode'];
   /** Ends a process at once, whatever is still open. Where there is none of its own the command returns instead. */

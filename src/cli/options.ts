@@ -6,10 +6,23 @@ import type { FrameSelection } from '../store/read/frames.ts';
 
 export const DB_OPTION = {
   type: 'string',
-  describe: 'The store (default: TAPEDECK_DB, else the platform’s data folder); to read, an engine’s URL too',
+  describe: 'The store (default: TAPEDECK_DB, else the platform’s data folder)',
   requiresArg: true,
   // Given twice, the last one counts, as for every other option.
   coerce: (db: string | string[]) => (Array.isArray(db) ? db.at(-1) : db),
+} as const;
+
+/** For commands that read alone. */
+export const READ_OPTIONS = {
+  db: {
+    ...DB_OPTION,
+    describe: 'The store (default: TAPEDECK_DB, else the platform’s data folder), or the URL of an engine',
+  },
+  'insecure-engine': {
+    type: 'boolean',
+    default: false,
+    describe: 'Reach an engine beyond loopback without checking its certificate',
+  },
 } as const;
 
 export const JSON_OPTION = {

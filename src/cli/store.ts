@@ -3,7 +3,7 @@
 import type { Needs } from '../engine/read/needs.ts';
 import { TapedeckError } from '../errors.ts';
 import type { Filter } from '../inspect/filter/filter.ts';
-import { openFor } from '../sources/open-for.ts';
+import { type OpenOptions, openFor } from '../sources/open-for.ts';
 import { openForReading, openStore, type Store } from '../store/file/open.ts';
 import { isEngineUrl } from '../store/file/path.ts';
 import { troubleOf } from '../store/file/trouble.ts';
@@ -24,13 +24,19 @@ export async function withStore(
   mostFrames?: number,
 ): Promise<void> {
   const { store, close } = await openFor(storeOf(io, db), wanted, {
-    ...{ notices: notices(io), mostFrames, env: io.env },
+    ...readingOf(io),
+    mostFrames,
   });
   try {
     await read(store);
   } finally {
     close();
   }
+}
+
+/** How this command reads, whatever it opens. */
+export function readingOf(io: Io): Pick<OpenOptions, 'notices' | 'env' | 'isInsecure'> {
+  return { notices: notices(io), env: io.env, isInsecure: io.isInsecureEngine };
 }
 
 /** So many sessions of an engine are fetched for who looks around in them. */
@@ -52,7 +58,7 @@ export async function fileToLookAt(
     references.length > 0
       ? { of: 'sessions', references }
       : { of: 'matches', filter, most: SESSIONS_TO_LOOK_AT };
-  const opened = await openFor(name, needs, { notices: notices(io), env: io.env });
+  const opened = await openFor(name, needs, readingOf(io));
   const what = references.length > 0 ? 'the sessions' : `the newest ${SESSIONS_TO_LOOK_AT} sessions`;
   say(io, `shown are ${what} of the engine as they are now`);
   return opened;

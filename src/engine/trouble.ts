@@ -70,7 +70,9 @@ export function engineError(error: unknown, engine: string): Error {
   const trouble = engineTroubleOf(error);
   switch (trouble) {
     case 'away':
-      return new TapedeckError('io', `${engine} cannot be reached: ${what}`, { cause: error });
+      return new TapedeckError('io', `${engine} cannot be reached: ${what}${whereabouts(error)}`, {
+        cause: error,
+      });
     case 'denied':
       return new TapedeckError('refused', `${engine} lets us do nothing: ${what}${adviceFor(error)}`, {
         cause: error,
@@ -90,7 +92,29 @@ export function engineError(error: unknown, engine: string): Error {
 
 const INIT = 'Set one up: tapedeck engine init --to postgres://…';
 
+/** Of a host or port where nobody answers; not of an engine that was there and went away. */
+function whereabouts(error: unknown): string {
+  const isNowhere = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/.test(
+    sqlStateOf(error) ?? '',
+  );
+  const isSilent = /timeout expired/.test((error as Error).message);
+  return isNowhere || isSilent ? '. Is it running, and is this its host and port?' : '';
+}
+
+/** By SQLSTATE, what to do about it. */
+const ADVICE: Readonly<Record<string, string>> = {
+  '28P01': '. The password comes from PGPASSFILE or ~/.pgpass, or else from the URL',
+  '28000': '. Its pg_hba.conf says who may come from where',
+  '3D000': '. The database stands at the end of the URL',
+  '42501':
+    '. Reading takes a role that is in tapedeck_read, shipping one in tapedeck_ship, the rest one in tapedeck_admin',
+};
+
 function adviceFor(error: unknown): string {
+  const known = ADVICE[sqlStateOf(error) ?? ''];
+  if (known !== undefined) return known;
+  if (/password must be a string|client password/.test((error as Error).message))
+    return '. It asks for a password, and none is given: PGPASSFILE or ~/.pgpass has it';
   if (CERTIFICATE.test(sqlStateOf(error) ?? ''))
     return '. PGSSLROOTCERT names the authority that has signed its certificate';
   if (/does not support SSL/.test((error as Error).message))

@@ -10,6 +10,8 @@ export type OpenOptions = {
   /** As for `openIndexed`. */
   mostFrames?: number | undefined;
   env?: NodeJS.ProcessEnv;
+  /** Reach an engine beyond loopback without knowing that it is the right one. */
+  isInsecure?: boolean | undefined;
 };
 
 /** Besides what is said of a store: of an engine how far the fetching is, and what there is to know. */
@@ -33,11 +35,11 @@ export type OpenedStore = { store: Store; file: string; close(): void };
 export async function openFor(
   db: string,
   needs: Needs,
-  { notices, mostFrames, env = process.env }: OpenOptions,
+  { notices, mostFrames, env = process.env, isInsecure = false }: OpenOptions,
 ): Promise<OpenedStore> {
   if (isEngineUrl(db)) {
     const { openEngine } = await import('../engine/read/open-engine.ts');
-    return openEngine(db, needs, { env, notices: { ...SILENT, ...notices } });
+    return openEngine(db, needs, { env, isInsecure, notices: { ...SILENT, ...notices } });
   }
   const store = await openIndexed(db, notices, mostFrames);
   return { store, file: db, close: () => void store.close() };

@@ -22,6 +22,8 @@ type SourceOptions = {
   /** Called while a session of the store is indexed first. */
   notices: OpenNotices;
   env?: NodeJS.ProcessEnv;
+  /** As for `openFor`. */
+  isInsecure?: boolean | undefined;
 };
 
 /**
@@ -66,11 +68,15 @@ async function openFile(
   }
 }
 
-async function openSession(name: string, file: string, { notices, env }: SourceOptions): Promise<Source> {
+async function openSession(
+  name: string,
+  file: string,
+  { notices, env, isInsecure }: SourceOptions,
+): Promise<Source> {
   const { store, close } = await openFor(
     file,
     { of: 'sessions', references: [name] },
-    { notices, ...(env && { env }) },
+    { notices, isInsecure, ...(env && { env }) },
   );
   try {
     const session = checkPayloads(findSession(store, name));

@@ -6,6 +6,7 @@ import { arch, cpus, platform, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchBusy } from './busy.js';
+import { benchEngine } from './engine.js';
 import { benchFault } from './fault.js';
 import { histogram, printTable } from './figures.js';
 import { benchForward } from './forward.js';
@@ -43,6 +44,7 @@ const PARTS = {
   viewer: benchViewer,
   soak: benchSoak,
   ship: benchShip,
+  engine: benchEngine,
 };
 const { isQuick, parts } = readArguments();
 const size = isQuick

@@ -192,7 +192,7 @@ function copyWithPsql(engine) {
 }
 
 /** Debian's PostgreSQL, as another user where we are root. */
-async function startEngine(parent) {
+export async function startEngine(parent) {
   const versions = '/usr/lib/postgresql';
   const bins = existsSync(versions)
     ? readdirSync(versions).map((version) => join(versions, version, 'bin'))

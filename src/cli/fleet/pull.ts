@@ -7,8 +7,8 @@ import { openFor } from '../../sources/open-for.ts';
 import { openStore, type Store } from '../../store/file/open.ts';
 import { isEngineUrl } from '../../store/file/path.ts';
 import { type Command, type Io, pathOf, say } from '../io.ts';
-import { FILTER_OPTION, readFilter } from '../options.ts';
-import { notices } from '../output.ts';
+import { FILTER_OPTION, READ_OPTIONS, readFilter } from '../options.ts';
+import { readingOf } from '../store.ts';
 
 type Options = {
   sessions: string[];
@@ -34,6 +34,7 @@ export const pullCommand: Command<Options> = {
           describe: 'The engine, postgres://user@host/database (default: TAPEDECK_DB)',
           requiresArg: true,
         },
+        'insecure-engine': READ_OPTIONS['insecure-engine'],
         filter: { ...FILTER_OPTION, describe: 'In place of sessions by name: all with a frame that matches' },
         out: {
           type: 'string',
@@ -66,7 +67,7 @@ export const pullCommand: Command<Options> = {
       );
     const needs: Needs =
       filter === undefined ? { of: 'sessions', references: sessions } : { of: 'matches', filter };
-    const opened = await openFor(engineOf(io, from), needs, { notices: notices(io), env: io.env });
+    const opened = await openFor(engineOf(io, from), needs, readingOf(io));
     try {
       const wanted = await wantedOf(opened.store, sessions, filter);
       write(opened.store, file, wanted);

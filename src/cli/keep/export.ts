@@ -9,7 +9,7 @@ import { countSecrets } from '../../store/keep/redact.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { findSession, type SessionRow } from '../../store/read/sessions.ts';
 import { type Command, type Io, pathOf } from '../io.ts';
-import { DB_OPTION, FILTER_OPTION, readFilter, selectionOf } from '../options.ts';
+import { FILTER_OPTION, READ_OPTIONS, readFilter, selectionOf } from '../options.ts';
 import { createProgress, writeOutput } from '../output.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 import { withStore } from '../store.ts';
@@ -52,7 +52,7 @@ export const exportCommand: Command<Options> = {
         describe: 'An id, the beginning of one, a name, or latest',
       })
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         filter: FILTER_OPTION,
         format: FORMAT_OPTION,
         output: {

@@ -15,9 +15,10 @@ import { isEngineUrl } from '../../store/file/path.ts';
 import { takeInSpools } from '../../store/keep/catch-up.ts';
 import { eachSession, findSession } from '../../store/read/sessions.ts';
 import { type Command, type Io, ignoreErrors, pathOf, say, storeOf } from '../io.ts';
-import { DB_OPTION, JSON_OPTION } from '../options.ts';
+import { JSON_OPTION, READ_OPTIONS } from '../options.ts';
 import { notices } from '../output.ts';
 import { REDACTION_OPTIONS } from '../redaction-options.ts';
+import { readingOf } from '../store.ts';
 
 type Options = {
   what: string[];
@@ -42,7 +43,7 @@ export const scanCommand: Command<Options> = {
         describe: 'Sessions, files, or folders with .ndjson files; all sessions of the store without it',
       })
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         json: JSON_OPTION,
         ...REDACTION_OPTIONS,
         rules: { type: 'boolean', default: false, describe: 'List the rules instead' },
@@ -136,7 +137,7 @@ async function openToScan(io: Io, db: string, references: readonly string[]) {
   if (isEngineUrl(db)) {
     const needs: Needs =
       references.length > 0 ? { of: 'sessions', references } : { of: 'matches', filter: undefined };
-    return openFor(db, needs, { notices: notices(io), env: io.env });
+    return openFor(db, needs, readingOf(io));
   }
   await takeInSpools(db, notices(io));
   const store = openForReading(db);

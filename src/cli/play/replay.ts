@@ -15,7 +15,7 @@ import { type LiveTarget, openPlayback, type Playback } from '../../sources/play
 import { isTextRecording, type Source } from '../../sources/source.ts';
 import { FAULT_OPTIONS } from '../fault-options.ts';
 import { type Command, type Io, pathOf, say, storeOf } from '../io.ts';
-import { DB_OPTION } from '../options.ts';
+import { READ_OPTIONS } from '../options.ts';
 import { isHttpUrl } from '../record/http-options.ts';
 import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
@@ -48,7 +48,7 @@ const FOUND_SOMETHING = 1;
 const NO_SERVER = 2;
 
 const REPLAY_OPTIONS = {
-  db: DB_OPTION,
+  ...READ_OPTIONS,
   mode: {
     choices: MODES,
     default: 'none',

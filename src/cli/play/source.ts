@@ -29,6 +29,7 @@ export async function openSource(io: Io, recording: string, db: string | undefin
       onFrame: progress.advance,
       notices: notices(io),
       env: io.env,
+      isInsecure: io.isInsecureEngine,
     });
     // A signal that came while a recording was indexed, in one go, has waited for its turn.
     await nextTurn();

@@ -9,7 +9,7 @@ import { SilentServer, type Verification, type VerifyOptions, verify } from '../
 import type { Connect, LiveServer } from '../../talk/server.ts';
 import { asksForFaults, FAULT_OPTIONS } from '../fault-options.ts';
 import { type Command, type Io, ignoreErrors, onStopSignals } from '../io.ts';
-import { DB_OPTION, JSON_OPTION } from '../options.ts';
+import { JSON_OPTION, READ_OPTIONS } from '../options.ts';
 import { writeReport } from '../output.ts';
 import { HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
 import { openSource, RECORDING, sayReserialised } from './source.ts';
@@ -63,7 +63,7 @@ export const verifyCommand: Command<Options> = {
         describe: 'A server’s URL (Streamable HTTP, or the older HTTP+SSE), instead of a command',
       })
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         'read-only': {
           type: 'boolean',
           default: false,

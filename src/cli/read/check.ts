@@ -42,9 +42,9 @@ import { VERSION } from '../../version.ts';
 import { type Command, type Io, pathOf, say } from '../io.ts';
 import {
   ASSERTION_OPTIONS,
-  DB_OPTION,
   FILTER_OPTION,
   JSON_OPTION,
+  READ_OPTIONS,
   readFilter,
   selectionOf,
 } from '../options.ts';
@@ -106,7 +106,7 @@ export const checkCommand: Command<Options> = {
     args
       .positional('recordings', { ...RECORDING, demandOption: false, array: true, default: ['latest'] })
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         filter: FILTER_OPTION,
         json: JSON_OPTION,
         ...RULE_OPTIONS,

@@ -24,7 +24,7 @@ import {
 } from '../../replay/verify/sessions.ts';
 import type { Source } from '../../sources/source.ts';
 import type { Command } from '../io.ts';
-import { DB_OPTION, JSON_OPTION } from '../options.ts';
+import { JSON_OPTION, READ_OPTIONS } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 import { RECORDING, withSources } from '../play/source.ts';
 import { differenceLines } from '../play/verify-report.ts';
@@ -62,7 +62,7 @@ export const diffCommand: Command<Options> = {
       .positional('a', RECORDING)
       .positional('b', RECORDING)
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         json: JSON_OPTION,
         ...IGNORE_OPTIONS,
       })

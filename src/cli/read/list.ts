@@ -10,7 +10,7 @@ import type { PeerKind } from '../../store/read/peers.ts';
 import { type RunRow, runsOf } from '../../store/read/runs.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
 import { asTyped, type Command, type Io } from '../io.ts';
-import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
+import { FILTER_OPTION, JSON_OPTION, READ_OPTIONS, readFilter } from '../options.ts';
 import { QUICK_FRAMES, withLineEnds, writeOutput } from '../output.ts';
 import { withStore } from '../store.ts';
 
@@ -28,7 +28,7 @@ export const listCommand: Command<Options> = {
   builder: (args) =>
     args
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         filter: FILTER_OPTION,
         json: JSON_OPTION,
         by: {

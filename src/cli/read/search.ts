@@ -13,7 +13,7 @@ import { eachFrame } from '../../store/read/frames.ts';
 import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
 import { stateOf } from '../../store/read/sessions.ts';
 import { type Command, type Io, say } from '../io.ts';
-import { DB_OPTION, FILTER_OPTION, JSON_OPTION } from '../options.ts';
+import { FILTER_OPTION, JSON_OPTION, READ_OPTIONS } from '../options.ts';
 import { createProgress, type ProgressLine, withLineEnds, writeOutput } from '../output.ts';
 import { openSide, sayWithoutSide, withStore } from '../store.ts';
 
@@ -45,7 +45,7 @@ export const searchCommand: Command<SearchOptions> = {
         describe: 'Texts that the frames must all contain, in upper or lower case',
       })
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         filter: FILTER_OPTION,
         json: JSON_OPTION,
         limit: {

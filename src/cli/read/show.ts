@@ -24,7 +24,7 @@ import {
 import { findRun } from '../../store/read/runs.ts';
 import { findSession, type SessionRow, stateOf } from '../../store/read/sessions.ts';
 import type { Command, Io } from '../io.ts';
-import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
+import { FILTER_OPTION, JSON_OPTION, READ_OPTIONS, readFilter, selectionOf } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
 import { withStore } from '../store.ts';
 
@@ -59,7 +59,7 @@ export const showCommand: Command<Options> = {
         describe: 'An id, the beginning of one, a name, or latest (the default)',
       })
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         filter: FILTER_OPTION,
         json: JSON_OPTION,
         full: {

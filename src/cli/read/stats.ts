@@ -9,7 +9,7 @@ import { terminalStyle } from '../../inspect/view/text.ts';
 import { findSession } from '../../store/read/sessions.ts';
 import { VERSION } from '../../version.ts';
 import type { Command, Io } from '../io.ts';
-import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter } from '../options.ts';
+import { FILTER_OPTION, JSON_OPTION, READ_OPTIONS, readFilter } from '../options.ts';
 import { createProgress, withLineEnds, writeOutput } from '../output.ts';
 import { openSide, withStore } from '../store.ts';
 
@@ -32,7 +32,7 @@ export const statsCommand: Command<StatsOptions> = {
         describe: 'An id, the beginning of one, a name, or latest (the default)',
       })
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         all: { type: 'boolean', default: false, describe: 'All sessions together' },
         by: {
           choices: ['tool', 'method', 'session'] as const,

@@ -14,7 +14,7 @@ import { openIndexed } from '../../store/keep/catch-up.ts';
 import { type Arrival, createFollower, type OpenCall } from '../../store/read/follow.ts';
 import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
 import { type Command, type Io, onStopSignals, say, storeOf } from '../io.ts';
-import { DB_OPTION, FILTER_OPTION, JSON_OPTION, readFilter, selectionOf } from '../options.ts';
+import { FILTER_OPTION, JSON_OPTION, READ_OPTIONS, readFilter, selectionOf } from '../options.ts';
 import { notices } from '../output.ts';
 
 type Options = {
@@ -47,7 +47,7 @@ export const tailCommand: Command<Options> = {
         describe: 'An id, the beginning of one, a name, or latest (default: all sessions)',
       })
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         filter: FILTER_OPTION,
         json: JSON_OPTION,
         lines: {
@@ -120,7 +120,11 @@ async function followed(io: Io, { db, session }: Options): Promise<EngineFollowe
   const url = storeOf(io, db);
   if (!isEngineUrl(url)) return null;
   const { followEngine } = await import('../../engine/read/open-engine.ts');
-  return followEngine(url, session, { env: io.env, notices: { ...SILENT, ...notices(io) } });
+  return followEngine(url, session, {
+    env: io.env,
+    isInsecure: io.isInsecureEngine === true,
+    notices: { ...SILENT, ...notices(io) },
+  });
 }
 
 /** Null where it was stopped before there was one. */

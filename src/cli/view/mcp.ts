@@ -7,7 +7,7 @@ import { checkedOrigin } from '../../web/access.ts';
 import { checkedToken, newSecret } from '../../web/token.ts';
 import { type Command, type Io, onStopSignals, say } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
-import { DB_OPTION, FILTER_OPTION, readFilter } from '../options.ts';
+import { FILTER_OPTION, READ_OPTIONS, readFilter } from '../options.ts';
 import { notices, QUICK_FRAMES, writeOutput } from '../output.ts';
 import { fileToLookAt } from '../store.ts';
 
@@ -35,7 +35,7 @@ export const mcpCommand: Command<Options> = {
         '$0 mcp\n\nServes the recordings to an MCP client over stdin and stdout, or by HTTP with --listen.\nSecrets are redacted whatever the recordings hold; nothing is written, sent or run.\nMore: $0 help agents',
       )
       .options({
-        db: DB_OPTION,
+        ...READ_OPTIONS,
         session: { ...LIST, describe: 'Show this session alone: id, name or latest; may be repeated' },
         filter: FILTER_OPTION,
         since: {

@@ -8,7 +8,7 @@ import { startViewer, type Viewer, type ViewerOptions } from '../../web/server.t
 import { checkedToken, newSecret } from '../../web/token.ts';
 import { type Command, type Io, isForPeople, onStopSignals, say } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
-import { DB_OPTION, FILTER_OPTION, readFilter } from '../options.ts';
+import { FILTER_OPTION, READ_OPTIONS, readFilter } from '../options.ts';
 import { notices, QUICK_FRAMES, writeOutput } from '../output.ts';
 import { fileToLookAt } from '../store.ts';
 import { openBrowser } from './browser.ts';
@@ -78,7 +78,7 @@ export const uiCommand: Command<Options> = {
         type: 'string',
         describe: 'Open this one: an id, the beginning of one, a name, or latest',
       })
-      .options({ db: DB_OPTION, filter: FILTER_OPTION, ...SERVER_OPTIONS })
+      .options({ ...READ_OPTIONS, filter: FILTER_OPTION, ...SERVER_OPTIONS })
       .example('$0 ui --listen 127.0.0.1:8809', 'All sessions, and what is being recorded')
       .example(
         '$0 ui latest --no-open --listen 127.0.0.1:0',

@@ -10,6 +10,10 @@ import { FRAME_TABLES } from './fetched.ts';
 import type { Found } from './find.ts';
 
 export type Cache = {
+  /** The keys of the sessions that are kept, and which version. */
+  kept(): Map<string, string>;
+  /** Removes what is kept of these sessions, so that no byte of it stays. */
+  forget(keys: readonly string[]): void;
   /** Puts the frames of a session into the store that was fetched, and all that belongs to them. False: they are not here. */
   take(session: Found, number: number): boolean;
   /** Keeps those of a session that is whole. */
@@ -85,6 +89,8 @@ function createCache(store: Store, most: number): Cache {
   const oldest = store.prepare<[], { session: number; bytes: number }>(
     'SELECT session, bytes FROM cache.kept ORDER BY used_at',
   );
+  const kept = store.prepare<[], [string, string]>('SELECT key, version FROM cache.kept').raw();
+  const removeKey = store.prepare('DELETE FROM cache.session WHERE id = ?');
   const remove = store.prepare('DELETE FROM cache.session WHERE number = ?');
   const addSession = store.prepare(
     `INSERT INTO cache.session (id, basis, transport, target, started_at, host, pid, tapedeck)
@@ -95,21 +101,21 @@ function createCache(store: Store, most: number): Cache {
   );
 
   const take = store.transaction((session: Found, number: number): boolean => {
-    const kept = find.get(session.key, session.version);
-    if (kept === undefined) return false;
-    for (const { out } of copies) out.run({ from: kept, to: number });
-    use.run(Date.now(), kept);
+    const from = find.get(session.key, session.version);
+    if (from === undefined) return false;
+    for (const { out } of copies) out.run({ from, to: number });
+    use.run(Date.now(), from);
     return true;
   });
 
   const keep = store.transaction((session: Found, number: number): void => {
     const bytes = session.bytes + session.frames * FRAME_BYTES;
     if (bytes > most) return;
-    store.prepare('DELETE FROM cache.session WHERE id = ?').run(session.key);
+    removeKey.run(session.key);
     makeRoom(bytes);
-    const kept = addSession.pluck().get(session.key);
-    for (const { into } of copies) into.run({ from: number, to: kept });
-    addKept.run(kept, session.key, session.version, bytes, Date.now());
+    const to = addSession.pluck().get(session.key);
+    for (const { into } of copies) into.run({ from: number, to });
+    addKept.run(to, session.key, session.version, bytes, Date.now());
   });
 
   function makeRoom(bytes: number): void {
@@ -122,6 +128,14 @@ function createCache(store: Store, most: number): Cache {
     }
   }
 
+  function forget(keys: readonly string[]): void {
+    store.transaction(() => {
+      for (const key of keys) removeKey.run(key);
+    })();
+    // What was overwritten stands in the write-ahead log still.
+    store.pragma('cache.wal_checkpoint(TRUNCATE)');
+  }
+
   /** Another reader may have it, or the disk be full. */
   function attempt<T>(work: () => T, otherwise: T): T {
     try {
@@ -132,6 +146,8 @@ function createCache(store: Store, most: number): Cache {
   }
 
   return {
+    kept: () => attempt(() => new Map(kept.all()), new Map()),
+    forget: (keys) => attempt(() => forget(keys), undefined),
     take: (session, number) => attempt(() => take.immediate(session, number), false),
     keep: (session, number) => attempt(() => keep.immediate(session, number), undefined),
   };

@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { TapedeckError } from '../../errors.ts';
 import { openStore, type Store } from '../../store/file/open.ts';
 import { makeFolder } from '../../store/file/path.ts';
 import { isAlive } from '../../store/file/process.ts';
@@ -95,12 +96,21 @@ export type FetchedStore = {
   close(): void;
 };
 
-/** `folder`: where such stores lie. */
+/** `folder`: where such stores lie. Throws `TapedeckError` `io` where none can be made there. */
 export function createFetched(folder: string): FetchedStore {
   sweep(folder);
   const own = join(folder, `${PREFIX}${process.pid}-${randomBytes(4).toString('hex')}`);
-  makeFolder(folder, 0o700);
-  mkdirSync(own, { mode: 0o700 });
+  try {
+    makeFolder(folder, 0o700);
+    mkdirSync(own, { mode: 0o700 });
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new TapedeckError(
+      'io',
+      `What is fetched of an engine cannot be put into ${folder}: ${why}. On Linux XDG_CACHE_HOME names another.`,
+      { cause: error },
+    );
+  }
   const file = join(own, 'recordings.db');
   const store = openStore(file);
   // Nobody needs it after a crash.

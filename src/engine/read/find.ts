@@ -37,6 +37,8 @@ export type Finder = {
    * there is no such session.
    */
   named(reference: string): Promise<Found[]>;
+  /** Which version of these sessions is here; those that are not here are not among them. */
+  versionsOf(keys: readonly string[]): Promise<Map<string, string>>;
   /** All sessions of the runs that these belong to. */
   inRunsOf(sessions: readonly Found[]): Promise<Found[]>;
   /** Sessions of runs that a reference may mean: an id, the beginning of one, a name; `latest` is the run of the newest that has one. */
@@ -83,6 +85,13 @@ export function createFinder(client: Client): Finder {
       const byName = await select('s.name = $1', [reference], 1);
       if (byName.length > 0) return byName;
       return select(`left(s.id, 64) LIKE $1 AND starts_with(s.id, $2)`, [beginning(reference), reference], 2);
+    },
+    async versionsOf(keys) {
+      const { rows } = await client.query<Pick<Found, 'key' | 'version'>>(
+        `SELECT ${COLUMNS} FROM tapedeck.session AS s WHERE s.session = ANY ($1::uuid[])`,
+        [keys],
+      );
+      return new Map(rows.map(({ key, version }) => [key, version]));
     },
     async inRunsOf(sessions) {
       if (sessions.length === 0) return [];

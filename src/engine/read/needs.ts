@@ -40,6 +40,7 @@ export type Needs =
 
 export type EngineOptions = {
   env: NodeJS.ProcessEnv;
+  isInsecure: boolean;
   notices: PullNotices & { onIndexing(session: SessionRow): void };
 };
 

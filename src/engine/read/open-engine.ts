@@ -10,12 +10,15 @@ import { fetchedFolder } from '../../store/file/path.ts';
 import { connectEngine, readAddress } from '../connect.ts';
 import { assertReadable, readEngine } from '../install.ts';
 import { engineError } from '../trouble.ts';
-import { openCache } from './cache.ts';
+import { type Cache, openCache } from './cache.ts';
 import { createFetched, type FetchedStore } from './fetched.ts';
-import { createFinder, type Found } from './find.ts';
+import { createFinder, type Finder, type Found } from './find.ts';
 import { type EngineOptions, type Fetching, fetchNeeds, type Needs } from './needs.ts';
 import { createPuller } from './pull.ts';
 import { askTextIndex } from './text-index.ts';
+
+/** After so long it is said that nothing hangs but the engine. */
+const PATIENCE_MS = 10_000;
 
 const DEFAULT_CACHE = '2gb';
 
@@ -46,7 +49,7 @@ type Reading = {
 };
 
 async function connectReader(url: string, options: EngineOptions): Promise<Reading> {
-  const address = readAddress(url, options.env);
+  const address = readAddress(url, options.env, { isInsecure: options.isInsecure });
   const cacheBytes = cacheSize(options.env);
   const client = await connectEngine(address);
   // A connection that is gone needs no end.
@@ -59,18 +62,28 @@ async function connectReader(url: string, options: EngineOptions): Promise<Readi
     fetched = createFetched(folder);
     const cache = openCache(folder, meta.id, fetched.store, cacheBytes);
     const puller = createPuller(client, fetched, cache, options.notices);
+    const finder = createFinder(client);
     const texts = (filter: Filter) => askTextIndex(client, filter);
-    const work = { finder: createFinder(client), puller, fetched, texts, options };
+    let isSwept = false;
+    const work = { finder, puller, fetched, texts, options };
     return {
       ...{ fetched, disconnect },
       async atOneMoment(act) {
+        const patience = setTimeout(
+          () => options.notices.onNote(`still waiting for ${address.text}`),
+          PATIENCE_MS,
+        );
         try {
           await client.query(BEGIN);
+          if (!isSwept) await forgetChanged(cache, finder);
+          isSwept = true;
           const result = await act(work);
           await client.query('COMMIT');
           return result;
         } catch (error) {
           throw engineError(error, address.text);
+        } finally {
+          clearTimeout(patience);
         }
       },
     };
@@ -79,6 +92,15 @@ async function connectReader(url: string, options: EngineOptions): Promise<Readi
     await disconnect();
     throw engineError(error, address.text);
   }
+}
+
+/** What was redacted, deleted or written anew on the engine does not stay here either. */
+async function forgetChanged(cache: Cache | null, finder: Finder): Promise<void> {
+  const kept = cache?.kept() ?? new Map<string, string>();
+  if (kept.size === 0) return;
+  const current = await finder.versionsOf([...kept.keys()]);
+  const changed = [...kept].filter(([key, version]) => current.get(key) !== version);
+  if (changed.length > 0) cache?.forget(changed.map(([key]) => key));
 }
 
 const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog';
