@@ -20,7 +20,11 @@ const READS = [
   { what: 'list of what failed', words: () => ['list', '--filter', 'status~error', '--limit', '20'] },
   { what: 'pull of a session', atMost: 0.3, words: ({ session, file }) => ['pull', session, '--out', file] },
   { what: 'stats of a day', atMost: 2, words: ({ day }) => ['stats', '--all', '--filter', day] },
-  { what: 'search in a day, no index', atMost: 10, words: ({ day, word }) => ['search', word, '--filter', day] },
+  {
+    what: 'search in a day, no index',
+    atMost: 10,
+    words: ({ day, word }) => ['search', word, '--filter', day],
+  },
 ];
 const INDEXED = {
   what: 'search in a day, with the index of texts',
@@ -37,7 +41,8 @@ export async function benchEngine(folder, { messages: usual, progress }) {
     const monday = Math.floor((Date.now() / 86_400_000 - 4) / 7) * 7 + 4 - 7;
     const small = await measured(engine, folder, { from: 0, to: sessions / 10, monday, progress });
     const whole = await measured(engine, folder, { from: sessions / 10, to: sessions, monday, progress });
-    const million = (share) => `${((sessions * WEEKS * SESSION_MESSAGES * share) / 1e6).toLocaleString('en-US')} million`;
+    const million = (share) =>
+      `${((sessions * WEEKS * SESSION_MESSAGES * share) / 1e6).toLocaleString('en-US')} million`;
     const rows = [...READS, INDEXED].map(({ what, atMost }) =>
       figureRow(`${what}, of ${million(1)} messages`, whole.seconds[what], {
         ...(atMost !== undefined && { atMost }),
@@ -115,7 +120,8 @@ async function timed(words, env) {
     said += bytes;
   });
   const [code] = await once(child, 'close');
-  if (code !== 0 || (printed === 0 && !words.includes('pull'))) throw new Error(`${words.join(' ')}: ${said}`);
+  if (code !== 0 || (printed === 0 && !words.includes('pull')))
+    throw new Error(`${words.join(' ')}: ${said}`);
   return { seconds: (performance.now() - began) / 1000, cpu: Number(said.slice(said.lastIndexOf('@') + 1)) };
 }
 
@@ -161,5 +167,7 @@ function dropped(engine, monday) {
   const seconds = (performance.now() - began) / 1000;
   const [, sessions] = /deleted (\d+) sessions/.exec(said) ?? [];
   if (sessions === undefined) throw new Error(`no week was deleted: ${said}`);
-  return figureRow(`engine maintain that drops a week of ${sessions} sessions, with its start`, seconds, { unit: 's' });
+  return figureRow(`engine maintain that drops a week of ${sessions} sessions, with its start`, seconds, {
+    unit: 's',
+  });
 }

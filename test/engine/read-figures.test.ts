@@ -8,7 +8,7 @@ import { NO_NOTICES } from '../../src/store/keep/catch-up.ts';
 import { withEngine } from '../support/engine.ts';
 import { anyFilter, anySession, FILTERED_AT, recordingOf } from '../support/filters.ts';
 import { expectSame, fleet, newStore, ship } from '../support/fleet.ts';
-import { scale } from '../support/scale.ts';
+import { inFull, scale } from '../support/scale.ts';
 import { storeSession } from '../support/stored.ts';
 import { tapedeckInProcess, tempStore } from '../support/tapedeck.ts';
 import { importText } from '../support/text-recording.ts';
@@ -53,38 +53,41 @@ withEngine('figures of an engine', () => {
     await expectSame(own, file, ['stats', '--json', '--filter', 'tool=a since=2026-01-01']);
   });
 
-  test('take the answers to tools/list of all payloads, and those of a session that has no whole index', async () => {
-    const own = await fleet();
-    const file = newStore((store) => {
-      storeSession(store, { start: { name: 'listed' }, lines: LINES });
-      // Its host cannot say whether it goes on.
-      const number = storeSession(store, { start: { name: 'behind', at: 2e15 }, isOpen: true });
-      store.prepare('UPDATE session SET indexed = 0 WHERE number = ?').run(number);
-    });
-    await ship(own, file);
-    await expectSame(own, file, ['stats', 'listed']);
-    const lengths = async (filter: string) => {
-      const opened = await openFor(
-        own.reader,
-        { of: 'matches', filter: parseFilter(filter, 0), isCounted: true },
-        { notices: { ...NO_NOTICES, ...SILENT }, env: { ...process.env, ...own.env } },
-      );
-      const rows = opened.store
-        .prepare<[], { seq: number; length: number }>(
-          `SELECT seq, length(payload) AS length FROM frame JOIN session ON number = session
+  inFull(
+    'take the answers to tools/list of all payloads, and those of a session that has no whole index',
+    async () => {
+      const own = await fleet();
+      const file = newStore((store) => {
+        storeSession(store, { start: { name: 'listed' }, lines: LINES });
+        // Its host cannot say whether it goes on.
+        const number = storeSession(store, { start: { name: 'behind', at: 2e15 }, isOpen: true });
+        store.prepare('UPDATE session SET indexed = 0 WHERE number = ?').run(number);
+      });
+      await ship(own, file);
+      await expectSame(own, file, ['stats', 'listed']);
+      const lengths = async (filter: string) => {
+        const opened = await openFor(
+          own.reader,
+          { of: 'matches', filter: parseFilter(filter, 0), isCounted: true },
+          { notices: { ...NO_NOTICES, ...SILENT }, env: { ...process.env, ...own.env } },
+        );
+        const rows = opened.store
+          .prepare<[], { seq: number; length: number }>(
+            `SELECT seq, length(payload) AS length FROM frame JOIN session ON number = session
            WHERE name = 'listed' AND length(payload) > 0 ORDER BY seq`,
-        )
-        .all();
-      opened.close();
-      return rows.map(({ seq }) => seq);
-    };
-    expect(await lengths('name=listed')).toEqual([2, 4]);
-    expect(await lengths('tool=a')).toEqual([2, 4]);
-    // A text is looked for here.
-    expect(await lengths('text~yyyy')).toEqual([1, 2, 3, 4, 5, 6, 7]);
-  });
+          )
+          .all();
+        opened.close();
+        return rows.map(({ seq }) => seq);
+      };
+      expect(await lengths('name=listed')).toEqual([2, 4]);
+      expect(await lengths('tool=a')).toEqual([2, 4]);
+      // A text is looked for here.
+      expect(await lengths('text~yyyy')).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    },
+  );
 
-  test('are told to people as they come', async () => {
+  inFull('are told to people as they come', async () => {
     const own = await fleet();
     await ship(
       own,

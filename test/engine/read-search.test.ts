@@ -1,13 +1,13 @@
 /** A search of an engine asks the index of texts where there is one, and finds what a search of the store finds. */
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { connectEngine, readAddress } from '../../src/engine/connect.ts';
 import { candidatesFor } from '../../src/engine/read/candidates.ts';
 import { askTextIndex, textIndexSql } from '../../src/engine/read/text-index.ts';
 import { parseFilter, textTerm } from '../../src/inspect/filter/filter.ts';
 import { daysAgo, withEngine } from '../support/engine.ts';
 import { expectSame, type Fleet, fleet, newStore, ship } from '../support/fleet.ts';
-import { inFull, scale } from '../support/scale.ts';
+import { inFull } from '../support/scale.ts';
 import { storeSession } from '../support/stored.ts';
 import { tapedeckInProcess } from '../support/tapedeck.ts';
 
@@ -81,9 +81,9 @@ const WORDS = [
 ];
 
 withEngine('a search of an engine', () => {
-  test('finds by the index what the store finds without one', async () => {
+  inFull('finds by the index what the store finds without one', async () => {
     const { own, file } = await searched();
-    const words = fc.sample(fc.constantFrom(...WORDS), { numRuns: scale(60, 5), seed: 3 });
+    const words = fc.sample(fc.constantFrom(...WORDS), { numRuns: 60, seed: 3 });
     for (const word of new Set([...words, 'hidden needle', 'bear1']))
       await expectSame(own, file, ['search', '--limit', '0', '--', word]);
     await expectSame(own, file, ['search', 'needle', '--limit', '2']);

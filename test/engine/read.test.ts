@@ -53,7 +53,16 @@ const COMMANDS: readonly (readonly string[])[] = [
   ...FORMATS.map((format) => ['export', 'everything-http', '--format', format]),
   ['export', 'modern-http', '--filter', 'tool=test_error_handling'],
   ['scan', 'everything-http'],
+  ['scan'],
+  ['show', '--run', 'latest'],
+  ['show', 'latest', '--gap', '1ms'],
+  ['list', '--by', 'run', '--json'],
+  ['check', 'modern-http', '--expect', 'tool=echo', '--forbid', 'status~error', '--max', 'dur<1s'],
+  ['verify', 'everything-stdio', '--', 'false'],
 ];
+
+/** What goes on until somebody ends it, and what has tests of its own below. */
+const OTHERWISE = ['tail', 'ui', 'mcp', 'replay', 'pull'];
 
 /** In the short run every third of them. */
 const TRIED = COMMANDS.filter((_, i) => IS_FULL || i % 3 === 0);
@@ -82,39 +91,6 @@ withEngine('reading from an engine', () => {
     // A second time from the cache.
     const shown = await expectSame(own, file, ['show', 'everything-http', '--json']);
     expect(shown.split('\n').length).toBeGreaterThan(20);
-  });
-
-  inFull('a session is fetched once, and again when it has changed on the engine', async () => {
-    const own = await fleet();
-    const file = newStore((store) => void storeSession(store, { start: { name: 'one' } }));
-    await ship(own, file);
-    await expectSame(own, file, ['show', 'one']);
-    const folder = join(String(own.env['XDG_CACHE_HOME']), 'tapedeck/engine');
-    const [kept = ''] = readdirSync(folder);
-    expect(readdirSync(folder)).toEqual([kept]);
-    expect(statSync(join(folder, kept)).mode & 0o777).toBe(0o600);
-    // One of an older version is made anew, without a copy.
-    const old = openStore(join(folder, kept));
-    old.pragma('user_version = 1');
-    old.close();
-    await expectSame(own, file, ['show', 'one']);
-    expect(readdirSync(folder)).toEqual([kept]);
-    const secret = 'sk-proj-OldOldOldOldOldOldOldOldOldOld';
-    const store = openStore(file);
-    storeSession(store, {
-      start: { name: 'two', at: 2e15 },
-      lines: [
-        `{"jsonrpc":"2.0","id":1,"method":"x","params":["${secret}"]}`,
-        '{"jsonrpc":"2.0","id":1,"result":{}}',
-      ],
-    });
-    store.close();
-    await ship(own, file);
-    expect(await expectSame(own, file, ['show', 'two', '--full'])).toContain(secret);
-    expect(readFileSync(join(folder, kept)).includes(secret)).toBe(true);
-    expect((await tapedeckInProcess(['redact', 'two', '--db', file])).code).toBe(0);
-    await ship(own, file);
-    expect(await expectSame(own, file, ['show', 'two', '--full'])).not.toContain(secret);
   });
 
   inFull('what text cannot hold, large frames and what they were before come as they are', async () => {
@@ -220,6 +196,31 @@ withEngine('reading from an engine', () => {
     // It was not recorded here.
     const shipped = await tapedeckInProcess(['ship', '--once', '--to', own.host, '--db', out]);
     expect(shipped.stderr).toContain('shipped 0 frames');
+  });
+
+  inFull('an agent is told of an engine what it is told of the store', async () => {
+    const own = await fleet();
+    const file = newStore((store) => void storeSession(store, { start: { name: 'one' } }));
+    await ship(own, file);
+    const asked = [
+      {
+        id: 1,
+        method: 'initialize',
+        params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } },
+      },
+      { method: 'notifications/initialized' },
+      { id: 2, method: 'tools/list' },
+      { id: 3, method: 'resources/list' },
+    ];
+    const stdin = asked.map((one) => `${JSON.stringify({ jsonrpc: '2.0', ...one })}\n`).join('');
+    const answers = async (db: string) => {
+      const mcp = tapedeck(['mcp', '--db', db], { env: own.env });
+      mcp.child.stdin?.write(stdin);
+      await expect.poll(() => String(mcp.stdout()), { timeout: 20_000 }).toContain('"id":3');
+      mcp.child.stdin?.end();
+      return String((await mcp.ended).stdout);
+    };
+    expect(await answers(own.reader)).toBe(await answers(file));
   });
 
   inFull('tail shows what comes in, of sessions that were there and of new ones', async () => {
@@ -328,3 +329,16 @@ async function relayThatCuts(port: number, bytes: number): Promise<number> {
   const address = server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
+
+inFull('whatever reads a store is tried', async () => {
+  const { stdout } = await tapedeckInProcess(['--get-yargs-completions', 'tapedeck', '']);
+  const names = String(stdout).trim().split('\n');
+  const readers = [];
+  for (const name of names) {
+    const help = String((await tapedeckInProcess([name, '--help'])).stdout);
+    if (/--insecure-engine/.test(help)) readers.push(name);
+  }
+  const tried = new Set([...COMMANDS.map(([name = '']) => name), ...OTHERWISE]);
+  expect(readers.length).toBeGreaterThan(10);
+  expect(readers.filter((name) => !tried.has(name))).toEqual(['record', 'ship', 'engine']);
+});
