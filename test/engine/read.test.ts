@@ -340,5 +340,5 @@ inFull('whatever reads a store is tried', async () => {
   }
   const tried = new Set([...COMMANDS.map(([name = '']) => name), ...OTHERWISE]);
   expect(readers.length).toBeGreaterThan(10);
-  expect(readers.filter((name) => !tried.has(name))).toEqual(['record', 'ship', 'engine']);
+  expect(readers.filter((name) => !tried.has(name))).toEqual(['record', 'run', 'ship', 'engine']);
 });

@@ -165,7 +165,7 @@ async function fetchMatches(needs: Extract<Needs, { of: 'matches' }>, work: Fetc
   for (;;) {
     const wave = await finder.newest(size, condition, last);
     if (!needsFrames) await puller.rows(wave);
-    else if (isCounted && !asksForText(filter)) await fetchCounted(wave, work);
+    else if ((isCounted || isList) && !asksForText(filter)) await fetchCounted(wave, work);
     else await fetchWhole(wave, work);
     if (withRuns) await puller.rows(await finder.inRunsOf(wave));
     last = wave.at(-1);

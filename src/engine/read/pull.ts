@@ -49,6 +49,8 @@ export function createPuller(
 ): Puller {
   const ids = new Map<string, string>();
   const whole = new Set<string>();
+  /** Without payloads, but for lists of tools. */
+  const light = new Set<string>();
   let counted = 0;
 
   async function copy(
@@ -158,31 +160,36 @@ export function createPuller(
 
   async function figures(sessions: readonly Found[]): Promise<void> {
     await rows(sessions);
-    const wanted = sessions.filter(({ key }) => !whole.has(key) && fetched.numberOf(key) !== undefined);
+    const wanted = sessions.filter(
+      ({ key }) => !whole.has(key) && !light.has(key) && fetched.numberOf(key) !== undefined,
+    );
     for (const some of slices(wanted, SESSIONS_AT_ONCE)) {
       for (const table of COUNTED_TABLES)
         await copy(table, `${among(some)} ${order(table)}`, addTo(table.name));
       await lists(some);
-      for (const one of some) settle(one);
+      for (const one of some) {
+        settle(one);
+        light.add(one.key);
+      }
       counted += some.length;
       notices.onCounted(counted);
     }
   }
 
-  /** Brings the bytes of answers to `tools/list` to sessions whose frames are here without. */
+  /** Brings the bytes of requests for `tools/list` and of their answers to sessions whose frames are here without. */
   async function lists(sessions: readonly Found[]): Promise<void> {
     const { store } = fetched;
-    const answers = store
+    const asked = store
       .prepare<[number], number>(
-        `SELECT DISTINCT a.seq FROM message AS q
-         JOIN message AS a ON a.session = q.session AND a.to_seq = q.seq AND a.to_n = q.n AND a.relation = 'reply'
-         WHERE q.session = ? AND q.kind = 'request' AND q.canonical = 'tools/list'`,
+        `WITH asked AS (SELECT session, seq, n FROM message WHERE session = ? AND kind = 'request' AND canonical = 'tools/list')
+         SELECT seq FROM asked UNION SELECT a.seq FROM asked AS q
+         JOIN message AS a ON a.session = q.session AND a.to_seq = q.seq AND a.to_n = q.n AND a.relation = 'reply'`,
       )
       .pluck();
     const empty = store.prepare('DELETE FROM frame WHERE session = ? AND seq = ?');
     const places = sessions.flatMap(({ key }) => {
       const number = Number(fetched.numberOf(key));
-      return answers.all(number).map((seq) => {
+      return asked.all(number).map((seq) => {
         empty.run(number, seq);
         return `('${key}'::uuid, ${seq}::bigint)`;
       });
@@ -209,7 +216,7 @@ export function createPuller(
   }
 
   async function tools(sessions: readonly Found[]): Promise<void> {
-    const some = sessions.filter(({ key }) => !whole.has(key));
+    const some = sessions.filter(({ key }) => !whole.has(key) && !light.has(key));
     if (some.length === 0) return;
     const asked = `SELECT q.session, q.seq, q.n FROM tapedeck.message AS q ${among(some, 'q')}
       AND q.kind = 'request' AND q.canonical = 'tools/list'`;
