@@ -79,7 +79,10 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
     description:
       'Tells what is known of one session: its two sides, its command or URL, its counts, and the first of its calls that failed.',
     input: z.object({ session }),
-    output: answerOf({ session: fields({ session: z.string() }), failedCalls: z.array(call) }),
+    output: answerOf({
+      session: fields({ session: z.string() }),
+      failedCalls: z.array(call).describe('`says`: the answer in a line'),
+    }),
   },
   search: {
     title: 'Search all sessions',
@@ -87,10 +90,9 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
       'Finds frames by their text, a filter or both, in all sessions, the newest first. Each has the text around what was found; get_call or get_frame has the rest.',
     input: z.object({
       text: z
-        .array(z.string().max(500))
-        .max(10)
+        .union([z.string().max(500), z.array(z.string().max(500)).max(10)])
         .optional()
-        .describe('Texts that a frame must all contain, in upper or lower case'),
+        .describe('A text, or several that a frame must all contain, in upper or lower case'),
       filter,
       limit,
       cursor,

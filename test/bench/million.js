@@ -52,7 +52,7 @@ function writeSession(store, s, name, pending) {
   };
   pending.change({ end: { at: FIRST_AT + s * SESSION_US + 6e8, ...end } });
   store.transaction(() => writer.write(key, pending))();
-  createIndexer(store, key.number, prepareIndex(store)).advance(Number.POSITIVE_INFINITY);
+  createIndexer(key.number, prepareIndex(store)).advance(Number.POSITIVE_INFINITY);
   return pending.frames().reduce((sum, frame) => sum + frame.size, 0);
 }
 

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { arch, cpus, platform, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { benchAsk } from './ask.js';
 import { benchBusy } from './busy.js';
 import { benchEngine } from './engine.js';
 import { benchFault } from './fault.js';
@@ -42,6 +43,7 @@ const PARTS = {
   pack: benchPack,
   retention: benchRetention,
   viewer: benchViewer,
+  ask: benchAsk,
   soak: benchSoak,
   ship: benchShip,
   engine: benchEngine,

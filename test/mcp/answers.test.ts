@@ -172,6 +172,31 @@ test('what the page shows of an answer is what an agent gets', async () => {
   expect(JSON.parse(shown.replace(/"session": "\w+"/, `"session": "${session}"`))).toEqual(structuredContent);
 });
 
+test('each part of an answer that the page shows is in the answer that an agent gets', async () => {
+  const named = ['everything-http', 'everything-stdio'].map((name) =>
+    readFileSync(join(ROOT, `recordings/${name}.ndjson`)),
+  );
+  const agent = await askStore(await storeOfTexts(...named));
+  const shown = blocksOf('docs/agents.md').filter(({ text }) => text.includes('"tool":'));
+  expect(shown).toHaveLength(3);
+  for (const { text } of shown) {
+    const { tool, arguments: args = { session: 'everything-stdio' }, recorded } = JSON.parse(text);
+    const answer = await agent.recorded(tool, args);
+    // Of a list the page shows the first rows.
+    for (const [key, value] of Object.entries<Json>(recorded))
+      if (Array.isArray(value)) expect(answer[key].slice(0, value.length)).toMatchObject(value);
+      else expect(answer[key]).toEqual(value);
+  }
+});
+
+test('one text may be looked for without a list', async () => {
+  const agent = await askStore(
+    await storeOfTexts(stdioSession([says(1, callOf(1, 'find', { q: 'needle' }))])),
+  );
+  for (const text of ['NEEDLE', ['needle', 'find']])
+    expect((await agent.recorded('search', { text }))['hits']).toHaveLength(1);
+});
+
 inFull('a question about a store that is not there yet is answered: there is nothing', async () => {
   const agent = await askStore('/nowhere/recordings.db');
   expect((await agent.recorded('list_sessions'))['sessions']).toEqual([]);

@@ -7,6 +7,7 @@ import { StdioClientTransport as FirstStdioTransport } from '@modelcontextprotoc
 import { StreamableHTTPClientTransport as FirstHttpTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { callOf, replies, resultOf, says, stdioSession } from '../support/hand-made.ts';
+import { recordUrl } from '../support/http-record.ts';
 import { agentOf, storeOfTexts } from '../support/mcp.ts';
 import { IS_FULL, inFull } from '../support/scale.ts';
 import {
@@ -141,6 +142,40 @@ test('over HTTP both lines of the official client are served, and nobody without
     expect.stringContaining('Origin'),
   ]);
   expect(await post(OWN.headers, '/other')).toEqual([404, expect.stringContaining('/mcp')]);
+});
+
+inFull.each(['legacy', 'auto'] as const)(
+  'a recording of an official client over HTTP (%s) holds to the protocol',
+  async (mode) => {
+    const db = await storeOfTexts(ONE_SESSION);
+    const proxy = await recordUrl(await listening(db));
+    const client = await second(new StreamableHTTPClientTransport(proxy.url, { requestInit: OWN }), mode);
+    expect((await askAll(client)).at(-1)).toContain('"name":"one"');
+    await client.close();
+    await proxy.stop();
+    expect((await latestSession(proxy.db)).protocolVersion).toBe(
+      mode === 'auto' ? '2026-07-28' : '2025-11-25',
+    );
+    const { code, stdout } = await tapedeckInProcess(['check', '--severity', 'note', '--db', proxy.db]);
+    expect(stdout.toString()).toContain('Nothing found');
+    expect(code).toBe(0);
+  },
+);
+
+inFull('thirty clients at once over HTTP are all answered, each about what it asked', async () => {
+  const db = await storeOfTexts(ONE_SESSION);
+  const url = await listening(db);
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, async (_, i) => {
+      const mode = i % 2 === 0 ? 'legacy' : 'auto';
+      const agent = agentOf(await second(new StreamableHTTPClientTransport(url, { requestInit: OWN }), mode));
+      const { groups } = await agent.recorded('stats', { filter: `id=${i}` });
+      const error = await agent.call('get_frame', { seq: 100 + i });
+      return [groups.length, error.content[0]?.text];
+    }),
+  );
+  expect(answers.map(([count]) => count)).toEqual(Array.from({ length: 30 }, (_, i) => (i === 1 ? 1 : 0)));
+  for (const [i, [, text]] of answers.entries()) expect(text).toContain(`got ${100 + i}:`);
 });
 
 /** Sends a line to a server that is being recorded, and waits for its answer. */

@@ -12,7 +12,7 @@ import { createScope, type FenceOptions, type SeenScope } from './scope.ts';
 export type ToolArguments = {
   session?: string;
   filter?: string;
-  text?: string[];
+  text?: string | string[];
   limit?: number;
   cursor?: string;
   seq?: number;

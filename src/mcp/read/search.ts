@@ -35,7 +35,7 @@ export async function searchSessions({
   const until = performance.now() + SEARCH_MS;
   const { limit = HITS } = args;
   const from = readCursor(args.cursor);
-  const filter = wholeFilter(args.text ?? [], readToolFilter(args.filter));
+  const filter = wholeFilter([args.text ?? []].flat(), readToolFilter(args.filter));
   const side = sideFor(store, keepsIndex);
   const hits: object[] = [];
   let last = args.cursor;

@@ -4,6 +4,7 @@ import { sessionFacts } from '../../inspect/view/json.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import { badCursor, openAsked, type ToolAnswer, type ToolQuestion } from './asked.ts';
 import { callRow, eachSeenCall } from './calls.ts';
+import { prepareFrames } from './frames.ts';
 import { readToolFilter, type SeenScope } from './scope.ts';
 
 const SESSIONS = 20;
@@ -52,6 +53,7 @@ export async function getSession(asked: ToolQuestion): Promise<ToolAnswer> {
   const opened = await openAsked(asked);
   const { labels, command } = scope.head(opened.session);
   const session = room.admit({ ...factsOf(scope, opened.session), labels, command: command?.slice(0, 50) });
+  const frames = prepareFrames(opened, scope);
   const failed: object[] = [];
   const until = performance.now() + LOOK_MS;
   let isWhole = true;
@@ -59,7 +61,9 @@ export async function getSession(asked: ToolQuestion): Promise<ToolAnswer> {
     isWhole = performance.now() < until && failed.length < FAILED;
     if (!isWhole) break;
     const hasFailed = call !== null && call.outcome !== 'ok' && call.outcome !== 'input-required';
-    const row = hasFailed ? room.admit(callRow(opened, call)) : undefined;
+    const answer = hasFailed && call.answerSeq !== null ? frames.at(call.answerSeq) : undefined;
+    const says = answer === undefined ? {} : { says: frames.title(answer) };
+    const row = hasFailed ? room.admit({ ...callRow(opened, call), ...says }) : undefined;
     if (row !== undefined) failed.push(row);
   }
   const leftOut = scope.cutsSessions ? [NO_COUNTS] : [];
