@@ -86,7 +86,10 @@ test.each([
   [['run', '--forward', 'http://a:1/', '--forward', 'https://a:1/', '--', 'x'], /one scheme at a:1/],
   [['record', '--forward', 'http://a/', '--', 'x'], /Try: tapedeck run --forward http:\/\/a\/ -- x/],
   [['record', '--forward', 'http://a/', '--no-edit'], /`--no-edit` does not go with `--forward`/],
-  [['record', '--forward', 'http://a/', '--fault', 'drop'], /`--fault` does not go with/],
+  [
+    ['run', '--forward', 'http://a/', '--forward', 'http://b/', '--fault', 'drop', '--', 'x'],
+    /one server for `--fault`, got 2/,
+  ],
   [['record', 'http://a/', '--tunnel', 'a'], /`--tunnel` goes with `--forward`/],
   [['record', '--forward', 'http://127.0.0.1:1/', '--listen', '127.0.0.1:1'], /would go to itself/],
   [

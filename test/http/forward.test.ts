@@ -1,4 +1,5 @@
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as FirstHttpTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { expect, test } from 'vitest';
@@ -18,9 +19,16 @@ import { startDualEraServer, startEverything } from '../support/servers.ts';
 import { tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 /** A forward proxy for these servers, in this process; `fetch` goes through it. */
-async function recordForward(...urls: (string | URL)[]): Promise<Recording & { fetch: typeof fetch }> {
+function recordForward(...urls: (string | URL)[]): Promise<Recording & { fetch: typeof fetch }> {
+  return recordForwardWith([], ...urls);
+}
+
+async function recordForwardWith(
+  args: readonly string[],
+  ...urls: (string | URL)[]
+): Promise<Recording & { fetch: typeof fetch }> {
   const db = tempStore();
-  const words = ['record', '--forward', ...urls.map(String), '--listen', '127.0.0.1:0', '--db', db];
+  const words = ['record', '--forward', ...urls.map(String), '--listen', '127.0.0.1:0', '--db', db, ...args];
   const folder = tempFolder();
   const env = { XDG_DATA_HOME: folder, HTTPS_PROXY: '', https_proxy: '' };
   const run = startInProcess(words, { env });
@@ -92,6 +100,28 @@ test('with OAuth the client asks for a token for the real URL, and both servers 
   expect(asked.map(({ text }) => text).join()).toContain(encodeURIComponent(url.href));
   const [token = ''] = authorization.tokens.slice(-1);
   expect(JSON.stringify(recording.rows('SELECT * FROM http_exchange'))).not.toContain(token);
+});
+
+test('what the server or the client says is broken on purpose, and the record has the truth beside it', async () => {
+  const url = new URL(await startEverything('streamableHttp'));
+  const faults = ['tool=echo error(-32050)', 'dir=client tool=get-sum garbage'];
+  const recording = await recordForwardWith(
+    faults.flatMap((fault) => ['--fault', fault]),
+    url,
+  );
+  const client = new Client({ name: 'tester', version: '1.0.0' });
+  await client.connect(new FirstHttpTransport(url, { fetch: recording.fetch }) as Transport);
+  await expect(client.callTool({ name: 'echo', arguments: { message: 'hi' } })).rejects.toThrow(/-32050/);
+  await expect(client.callTool({ name: 'get-sum', arguments: { a: 1, b: 2 } })).rejects.toThrow(
+    /Parse error/,
+  );
+  await client.close();
+  await recording.stop();
+  const said = recording.rows<{ action: string; text: string }>(
+    'SELECT x.action, CAST(e.original AS TEXT) AS text FROM frame_fault AS x LEFT JOIN frame_edit AS e USING (session, seq) ORDER BY x.number',
+  );
+  expect(said.map(({ action }) => action)).toEqual(['error -32050', 'garbage']);
+  expect(said[0]?.text).toContain('Echo: hi');
 });
 
 test('two servers at one origin are recorded each under its own URL', async () => {

@@ -59,6 +59,7 @@ export type ForwardOrigin = {
   tls: ServerTls | null;
   /** As of the reverse proxy. */
   onEvent: (event: HttpEvent) => Promise<void> | undefined;
+  onOpen?: RelayOptions['onOpen'];
 };
 
 /** What passed by the recorder. */
@@ -203,7 +204,7 @@ function sum(numbers: readonly number[]): number {
 type Refuse = (status: 400 | 403 | 407, reason: string) => null;
 
 /** One origin, which clients take us for. */
-function interceptOrigin({ url, tls, onEvent }: ForwardOrigin, options: ForwardOptions) {
+function interceptOrigin({ url, tls, onEvent, onOpen }: ForwardOrigin, options: ForwardOptions) {
   const { isInsecure, onNotice, onForwarded, trustAdvice } = options;
   const tell = createTeller(onNotice);
   const relay = createRelay({
@@ -216,6 +217,7 @@ function interceptOrigin({ url, tls, onEvent }: ForwardOrigin, options: ForwardO
     hostHint: null,
     onNotice,
     onForwarded,
+    onOpen,
     onEvent(event) {
       if (event.type === 'end' && WANTS_CERTIFICATE.test(event.error ?? ''))
         tell('mtls', wantsCertificate(url));

@@ -105,8 +105,7 @@ async function runForward(io: Io, argv: Options, urls: string[], afterDashes: st
       'usage',
       `\`record --forward\` starts no client. Try: tapedeck run --forward ${urls[0]} -- ${afterDashes.join(' ')}`,
     );
-  const isFaulty = (argv.fault ?? []).length > 0;
-  const stray = isFaulty ? 'fault' : NOT_WITH_FORWARD.find((name) => argv[name] !== undefined);
+  const stray = NOT_WITH_FORWARD.find((name) => argv[name] !== undefined);
   if (stray !== undefined)
     throw new TapedeckError(
       'usage',

@@ -1,4 +1,4 @@
-/** `record <url>` with faults: what the proxy answers goes to the client by way of them. */
+/** `record <url>` and the forward proxy with faults: what the proxy answers goes to the client by way of them. */
 
 import { now } from '../../capture/clock.ts';
 import type { HttpOptions } from '../../capture/http/proxy.ts';

@@ -44,6 +44,8 @@ export type ForwardRecordOptions = {
   authority: Authority | null;
 };
 
+type Hooks = Pick<ForwardOrigin, 'onEvent' | 'onOpen'>;
+
 export type ForwardRecording = ProxyRecording & { capture: ForwardCapture };
 
 /**
@@ -58,6 +60,8 @@ export async function startForwardRecording(
 ): Promise<ForwardRecording | null> {
   const { log, operations } = desk;
   await checkRules(options);
+  const faulty = options.faults === null ? null : await import('./faulty-http.ts');
+  if (faulty !== null) assertOneServer(forward.named);
   const recorders = new Map<string, HttpRecorder>();
   /** A recorder has a thread: a server that is never asked needs none. */
   const recorderOf = (url: URL): HttpRecorder => {
@@ -79,9 +83,18 @@ export async function startForwardRecording(
       return null;
     }
   }
+  const endFaults: (() => void)[] = [];
+  const hooksOf = (onEvent: ForwardOrigin['onEvent']): Hooks => {
+    if (faulty === null) return { onEvent };
+    const { hooks, end } = faulty.putHttpFaultsIn(options.faults ?? {}, onEvent, (text) =>
+      log.info('fault', text),
+    );
+    endFaults.push(end);
+    return hooks;
+  };
   const capture = await captureForward({
     ...forward,
-    origins: await originsOf(desk, forward, recorderOf),
+    origins: await originsOf(desk, forward, recorderOf, hooksOf),
     trustAdvice,
     onNotice: (text) => log.warn('notice', text),
     onForwarded: operations?.onForwarded,
@@ -94,15 +107,27 @@ export async function startForwardRecording(
     capture,
     async close() {
       sayFailed(log, capture.failedEvents());
+      for (const end of endFaults) end();
       await close();
     },
   };
+}
+
+/** A plan counts the messages of one server. */
+function assertOneServer(named: Named): void {
+  const urls = named.flat();
+  if (urls.length > 1)
+    throw new TapedeckError(
+      'usage',
+      `Expected one server for \`--fault\`, got ${urls.length}. Name the one that is to fail: --forward ${urls[0]}`,
+    );
 }
 
 function originsOf(
   { operations }: Desk,
   { named, authority }: ForwardRecordOptions,
   recorderOf: (url: URL) => HttpRecorder,
+  hooksOf: (record: ForwardOrigin['onEvent']) => Hooks,
 ): Promise<ForwardOrigin[]> {
   const origins = named.map(async (urls) => {
     const [url] = urls;
@@ -113,7 +138,7 @@ function originsOf(
       operations?.onHttpEvent(event);
       return record(event);
     };
-    return { url, tls, onEvent };
+    return { url, tls, ...hooksOf(onEvent) };
   });
   return Promise.all(origins);
 }

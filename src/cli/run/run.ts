@@ -12,7 +12,6 @@ import { serverUrlsOf } from '../../clients/ports.ts';
 import { findTargets } from '../../clients/targets.ts';
 import { TapedeckError } from '../../errors.ts';
 import { ownUrl } from '../../net/listen.ts';
-import { FAULT_OPTIONS } from '../fault-options.ts';
 import { type Command, type Io, ignoreErrors } from '../io.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import { yargsOptions } from '../record/command.ts';
@@ -50,7 +49,7 @@ export const runClientCommand: Command<Options> = {
       .usage(
         '$0 run [options] -- <client> [args…]\n\nStarts the client with the environment by which Node, Python, curl and Go go through a proxy, for this process alone. What it says to the servers of --forward is recorded; all else passes unread. Without --forward: the servers in the client’s own config, if tapedeck knows it.\nMore: $0 help forward',
       )
-      .options(yargsOptions({ ...withoutFaults(), ...FORWARD_OPTIONS, insecure: HTTP_OPTIONS.insecure }))
+      .options(yargsOptions({ ...RECORD_OPTIONS, ...FORWARD_OPTIONS, insecure: HTTP_OPTIONS.insecure }))
       .example('$0 run -- claude', 'The servers of its config, with their own URLs, tokens and logins')
       .example(
         '$0 run --forward https://api.example.com/mcp -- node client.js',
@@ -78,11 +77,6 @@ export const runClientCommand: Command<Options> = {
     ]);
   },
 };
-
-function withoutFaults() {
-  const faults = Object.keys(FAULT_OPTIONS);
-  return Object.fromEntries(Object.entries(RECORD_OPTIONS).filter(([name]) => !faults.includes(name)));
-}
 
 /** The servers of a client's own config. Throws `TapedeckError` where there are none, or the client is not known. */
 function configuredUrls(io: Io, command: string): string[] {
