@@ -97,14 +97,18 @@ inFull(
     let cursor: string | undefined = first.structuredContent?.cursor;
     let done = 0;
     // What is asked again with the cursor goes on where there was nothing more yet.
-    await until('all of it is redacted', async () => {
-      const { structuredContent } = await agent.call('list_calls', { limit: 1, ...(cursor && { cursor }) });
-      const lack = structuredContent?.incomplete?.[0];
-      expect(lack?.['done'] ?? 2 * count).toBeGreaterThanOrEqual(done);
-      done = lack?.['done'] ?? 2 * count;
-      cursor = structuredContent?.cursor;
-      return lack === undefined;
-    });
+    await until(
+      'all of it is redacted',
+      async () => {
+        const { structuredContent } = await agent.call('list_calls', { limit: 1, ...(cursor && { cursor }) });
+        const lack = structuredContent?.incomplete?.[0];
+        expect(lack?.['done'] ?? 2 * count).toBeGreaterThanOrEqual(done);
+        done = lack?.['done'] ?? 2 * count;
+        cursor = structuredContent?.cursor;
+        return lack === undefined;
+      },
+      100_000,
+    );
     const { payload } = await agent.recorded('get_frame', { seq: 2 * count - 1 });
     expect(JSON.stringify(payload)).toContain('[redacted:github-token:');
     const found = await agent.call('search', { text: [`needle-${count - 1}`] });
@@ -114,6 +118,7 @@ inFull(
     const { groups } = await agent.recorded('stats');
     expect(groups.reduce((sum: number, { count: its }: Json) => sum + its, 0)).toBe(count);
   },
+  150_000,
 );
 
 const CLOCK = { NODE_OPTIONS: `--import ${fixture('fast-clock.js')}` };
