@@ -14,9 +14,9 @@ export function withStandIns(table: string, row: Row): Record<string, unknown> {
   for (const { name, type } of textColumns(tableNamed(table))) {
     const value = row[name];
     if (value === null || value === undefined) continue;
-    const standIn = type === 'jsonb' ? JSON.stringify(value, inJson) : inText(value as string);
-    taken[name] = standIn;
-    const isTrue = type === 'jsonb' ? JSON.stringify(value) === standIn : standIn === value;
+    const held = type === 'jsonb' ? JSON.stringify(value, inJson) : heldText(value as string);
+    taken[name] = held;
+    const isTrue = type === 'jsonb' ? JSON.stringify(value) === held : held === value;
     if (!isTrue) odd[name] = value;
   }
   if (Object.keys(odd).length > 0) taken['odd'] = Buffer.from(JSON.stringify(odd));
@@ -33,7 +33,8 @@ function textColumns(table: EngineTable): EngineTable['columns'] {
   return columns;
 }
 
-function inText(text: string): string {
+/** The text as the engine takes it: itself, where nothing is in the way. */
+export function heldText(text: string): string {
   if (!text.includes('\0') && isWellFormed(text)) return text;
   return text.replaceAll('\0', '\u2400').replaceAll(LONE, '\ufffd');
 }
@@ -46,7 +47,7 @@ function isWellFormed(text: string): boolean {
 
 /** Names of members too. */
 function inJson(_: string, value: unknown): unknown {
-  if (typeof value === 'string') return inText(value);
+  if (typeof value === 'string') return heldText(value);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [inText(name), one]));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [heldText(name), one]));
 }

@@ -7,10 +7,11 @@ import { performance } from 'node:perf_hooks';
 import { engineTroubleOf, sqlStateOf } from '../engine/trouble.ts';
 import type { Store } from '../store/file/open.ts';
 import { versionMark } from './backlog.ts';
+import type { Budget } from './frames.ts';
 import { NO_DIGEST } from './key.ts';
 import type { ProgressBook, SessionProgress } from './progress.ts';
 import { type EngineSink, type EngineState, SealError } from './sink.ts';
-import { type Budget, isEmpty, type SessionToShip, type Slice } from './slice.ts';
+import { isEmpty, type SessionToShip, type Slice } from './slice.ts';
 
 type RoundOptions = {
   store: Store;
@@ -212,7 +213,7 @@ function afterRefusal(
   const [one] = batch;
   if (one === undefined) return [];
   const { progress, after, rows } = one.slice;
-  const frames = rows.get('frame')?.length ?? 0;
+  const frames = rows.get('frame')?.rows ?? 0;
   if (frames > 1 && !(error instanceof SealError)) {
     suspects.set(progress, Math.ceil(frames / 2));
     return sessions;

@@ -61,6 +61,9 @@ const IDLE_AFTER_MS = 5000;
 /** Recorders die without a word, and leave spools. */
 const LOOK_ROUND_EVERY_MS = 10_000;
 
+/** Where nothing was written for long, nothing is waited for either. */
+const LOOK_ROUND_IDLE_MS = 30_000;
+
 /** A recorder indexes what it has ended; only what it leaves is done here. */
 const INDEX_AFTER_MS = 3000;
 
@@ -156,7 +159,8 @@ function isOfStore(error: unknown): boolean {
 
 /** Waits for the next round: until something was written, by anybody, or it is time to look round. */
 function createWatch(store: Store): { change(signal: AbortSignal, goesOn: () => boolean): Promise<void> } {
-  const version = () => Number(store.pragma('data_version', { simple: true }));
+  const select = store.prepare<[], number>('PRAGMA data_version').pluck();
+  const version = () => Number(select.get());
   let seen = version();
   let changedAt = performance.now();
   return {
@@ -167,8 +171,12 @@ function createWatch(store: Store): { change(signal: AbortSignal, goesOn: () => 
         const isChanged = version() !== seen;
         if (isChanged) changedAt = now;
         if (isChanged && now - began >= ROUND_EVERY_MS) break;
-        if (now - began >= LOOK_ROUND_EVERY_MS || !goesOn()) break;
-        const ms = now - changedAt < IDLE_AFTER_MS ? POLL_MS : POLL_IDLE_MS;
+        const isIdle = now - changedAt >= IDLE_AFTER_MS;
+        if (now - began >= (isIdle ? LOOK_ROUND_IDLE_MS : LOOK_ROUND_EVERY_MS)) break;
+        if (!goesOn()) break;
+        // It may have written that we are at work still. What another process writes in the same moment waits for its next word.
+        if (!isChanged) seen = version();
+        const ms = isIdle ? POLL_IDLE_MS : POLL_MS;
         await sleep(ms, undefined, { signal }).catch(() => {});
         if (signal.aborted) break;
       }

@@ -8,9 +8,10 @@ import { pipeline } from 'node:stream/promises';
 import type { Client } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type EngineTable, tableNamed } from '../engine/tables.ts';
-import { type CopyRow, createRowCopy } from './copy-rows.ts';
+import { COPY_HEAD, COPY_TRAILER, type Copied, release } from './copy-rows.ts';
+import type { LargePart } from './frames.ts';
 import type { SessionProgress } from './progress.ts';
-import type { LargePart, Slice } from './slice.ts';
+import type { Slice } from './slice.ts';
 
 /** How far the engine is with a session, where that is not what was expected. */
 export type EngineState = {
@@ -78,11 +79,17 @@ export async function createSink(client: Client, recorder: string): Promise<Engi
     }
     for (const { progress, clearsExchanges } of slices)
       if (clearsExchanges) await clear(client, progress, recorder, 'http_exchange');
-    for (const table of COPIED) await copyRows(client, table, rowsOf(slices, table.name));
+    for (const table of COPIED)
+      await copyRows(
+        client,
+        table,
+        slices.flatMap(({ rows }) => rows.get(table.name) ?? []),
+      );
     for (const slice of slices) await putRest(client, slice, recorder);
     for (const slice of slices) if (slice.after.state === 'sealed') await assertWhole(client, slice);
     await setCursors(client, slices);
     await client.query('COMMIT');
+    for (const { rows } of slices) for (const copied of rows.values()) release(copied);
     return [];
   }
 
@@ -202,22 +209,15 @@ function namesOf({ columns }: EngineTable): string {
   return columns.map(({ name }) => name).join(', ');
 }
 
-function* rowsOf(slices: readonly Slice[], table: string): Generator<CopyRow> {
-  for (const { rows } of slices) yield* rows.get(table) ?? [];
-}
-
-/** Rows are read and sent piece by piece. */
-async function copyRows(client: Client, table: EngineTable, rows: Iterable<CopyRow>): Promise<void> {
-  const iterator = rows[Symbol.iterator]();
+/** Pieces are sent as they come. */
+async function copyRows(client: Client, table: EngineTable, copies: Iterable<Copied>): Promise<void> {
+  const iterator = copies[Symbol.iterator]();
   const first = iterator.next();
   if (first.done === true) return;
-  const copy = createRowCopy(table);
   function* pieces(): Generator<Buffer> {
-    for (let next = first; next.done !== true; next = iterator.next()) {
-      copy.add(next.value);
-      yield* copy.taken();
-    }
-    yield* copy.finish();
+    yield COPY_HEAD;
+    for (let next = first; next.done !== true; next = iterator.next()) yield* next.value.pieces;
+    yield COPY_TRAILER;
   }
   const stream = client.query(
     copyFrom(`COPY tapedeck.${table.name} (${namesOf(table)}) FROM STDIN (FORMAT binary)`),
@@ -236,9 +236,10 @@ async function clear(
 
 /** What may be there already: of a large frame, because its parts come before the cursor moves; the rest, because it changes. */
 async function putRest(client: Client, slice: Slice, recorder: string): Promise<void> {
-  const { progress, changed, parts, unfinished, outcomes } = slice;
+  const { progress, changed, parts, largeEdits, unfinished, outcomes } = slice;
   const { key, day } = progress;
   for (const part of parts) await putPart(client, key, day, part);
+  await copyRows(client, tableNamed('frame_edit'), largeEdits());
   for (const exchange of changed) await putExchange(client, key, day, exchange);
   if (unfinished !== null) {
     await clear(client, progress, recorder, 'unfinished');
