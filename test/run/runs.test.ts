@@ -78,3 +78,18 @@ test('TAPEDECK_RUN names the run of what is recorded, unless a label does', asyn
     .map((line) => JSON.parse(line).name);
   expect(names.toSorted()).toEqual(['by-hand', 'nightly']);
 });
+
+test('TAPEDECK_LABELS labels what is recorded, where no label of the command line says otherwise', async () => {
+  const env = { TAPEDECK_LABELS: 'pod=web-1, zone=a=b' };
+  const proxy = await recordUrl('http://127.0.0.1:9/mcp', { args: ['--label', 'pod=mine'], env });
+  await fetch(proxy.url, { method: 'POST', body: '{}' });
+  await proxy.stop();
+  expect(proxy.rows('SELECT key, value FROM label ORDER BY key')).toEqual([
+    { key: 'pod', value: 'mine' },
+    { key: 'zone', value: 'a=b' },
+  ]);
+  const wrong = await tapedeckInProcess(['record', 'http://127.0.0.1:9/mcp', '--listen', '127.0.0.1:0'], {
+    env: { TAPEDECK_LABELS: 'web-1' },
+  });
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/TAPEDECK_LABELS, got `web-1`/) });
+});

@@ -2,6 +2,7 @@
 
 import { isatty } from 'node:tty';
 import type { Argv } from 'yargs';
+import { assertLabels } from '../../config/labels.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { Command, Io } from '../io.ts';
 import { FORWARD_OPTIONS, type RawForwardOptions } from './forward-options.ts';
@@ -73,6 +74,7 @@ export const recordCommand: Command<Options> = {
       await runWrapped(io, argv, words, afterDashes);
       return;
     }
+    assertLabels(io.env);
     if (argv.forward !== undefined) {
       await runForward(io, argv, [...argv.forward, ...words], afterDashes);
       return;
