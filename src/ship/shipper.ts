@@ -61,9 +61,6 @@ const IDLE_AFTER_MS = 5000;
 /** Recorders die without a word, and leave spools. */
 const LOOK_ROUND_EVERY_MS = 10_000;
 
-/** Where nothing was written for long, nothing is waited for either. */
-const LOOK_ROUND_IDLE_MS = 30_000;
-
 /** A recorder indexes what it has ended; only what it leaves is done here. */
 const INDEX_AFTER_MS = 3000;
 
@@ -172,7 +169,7 @@ function createWatch(store: Store): { change(signal: AbortSignal, goesOn: () => 
         if (isChanged) changedAt = now;
         if (isChanged && now - began >= ROUND_EVERY_MS) break;
         const isIdle = now - changedAt >= IDLE_AFTER_MS;
-        if (now - began >= (isIdle ? LOOK_ROUND_IDLE_MS : LOOK_ROUND_EVERY_MS)) break;
+        if (now - began >= LOOK_ROUND_EVERY_MS) break;
         if (!goesOn()) break;
         // It may have written that we are at work still. What another process writes in the same moment waits for its next word.
         if (!isChanged) seen = version();

@@ -50,7 +50,10 @@ export async function benchShip(folder, { messages, progress }) {
         'frames a second over one connection',
         [frames / (first.seconds - start.seconds)],
         [frames / copied],
-        { atLeast: 0.5, yardstick: 'psql \\copy of the rows of frames alone' },
+        {
+          atLeast: 0.5,
+          yardstick: 'psql \\copy of the same rows of all tables, with their indexes, in one transaction',
+        },
         'frames/s',
       ),
       figureRow('memory of the shipper at most', first.mb, { atMost: 150, unit: 'MB' }),
@@ -181,13 +184,20 @@ function options(url, file) {
   };
 }
 
-/** How long it takes to copy the same rows into a table of the same columns and key, in seconds. */
+/**
+ * How long `psql` takes to copy the same rows into tables of the same columns, keys and indexes, in one transaction, in seconds. It has
+ * nothing to read, to hash or to ask; so it is what any shipper could come near.
+ */
 function copyWithPsql(engine) {
-  const path = join(engine.folder, 'frames.bin');
-  engine.sql(`COPY (SELECT * FROM tapedeck.frame) TO '${path}' (FORMAT binary)`);
-  engine.sql('CREATE TABLE copied (LIKE tapedeck.frame INCLUDING ALL)');
+  const tables = ['session', 'frame', 'message'];
+  const path = (table) => join(engine.folder, `${table}.bin`);
+  for (const table of tables) {
+    engine.sql(`COPY (SELECT * FROM tapedeck.${table}) TO '${path(table)}' (FORMAT binary)`);
+    engine.sql(`CREATE TABLE copied_${table} (LIKE tapedeck.${table} INCLUDING ALL)`);
+  }
   const began = performance.now();
-  engine.sql(`\\copy copied FROM '${path}' (FORMAT binary)`);
+  const copies = tables.map((table) => `\\copy copied_${table} FROM '${path(table)}' (FORMAT binary)`);
+  engine.sql('BEGIN', ...copies, 'COMMIT');
   return (performance.now() - began) / 1000;
 }
 
@@ -231,7 +241,7 @@ export async function startEngine(parent) {
   execFileSync(process.execPath, [BIN, 'engine', 'init', '--to', url], { stdio: 'pipe' });
   return {
     ...{ folder, url },
-    sql: (text) =>
+    sql: (...texts) =>
       run('psql', [
         '-X',
         '-q',
@@ -243,8 +253,7 @@ export async function startEngine(parent) {
         String(port),
         '-U',
         'postgres',
-        '-c',
-        text,
+        ...texts.flatMap((text) => ['-c', text]),
       ]).trim(),
     async stop() {
       child.kill('SIGINT');
