@@ -27,7 +27,7 @@ type FrameRow = [...digested: CopyValue[], payload: Buffer];
 export type CopyOf = (table: string) => RowCopy;
 
 /** For rows that come in the order of the columns. */
-export function columnsOf(table: string): string {
+export function columnListOf(table: string): string {
   return valueColumns(tableNamed(table))
     .map(({ name }) => name)
     .join(', ');
@@ -42,7 +42,7 @@ type Frames = {
 };
 
 /** Frames with what belongs to them. `after`: how far the engine is then. */
-export function prepareFrames(
+export function prepareFrameCopies(
   store: Store,
 ): (progress: SessionProgress, budget: Budget, copyOf: CopyOf) => Frames {
   const select = store
@@ -141,7 +141,7 @@ function prepareDetails(store: Store): Details {
     table,
     select: store
       .prepare<[number, number, number], CopyValue[]>(
-        `SELECT ${columnsOf(table)} FROM ${table} WHERE session = ? AND seq > ? AND seq <= ?`,
+        `SELECT ${columnListOf(table)} FROM ${table} WHERE session = ? AND seq > ? AND seq <= ?`,
       )
       .raw(),
   }));

@@ -4,7 +4,14 @@ import { withStandIns } from '../engine/odd.ts';
 import { tableNamed } from '../engine/tables.ts';
 import type { Store } from '../store/file/open.ts';
 import { type Copied, type CopyValue, createRowCopy, type RowCopy, valueColumns } from './copy-rows.ts';
-import { type Budget, type CopyOf, columnsOf, type LargePart, prepareFrames, ROW_BYTES } from './frames.ts';
+import {
+  type Budget,
+  type CopyOf,
+  columnListOf,
+  type LargePart,
+  prepareFrameCopies,
+  ROW_BYTES,
+} from './frames.ts';
 import type { Advance, ExchangeProgress, SessionProgress } from './progress.ts';
 
 export type Slice = {
@@ -53,7 +60,7 @@ export function prepareSlices(
 ): (session: SessionToShip, budget: Budget) => Slice | null {
   const selectSession = store.prepare<[number], Row>('SELECT * FROM session WHERE number = ?');
   const isMasked = store.prepare<[number], 1>('SELECT 1 FROM masking WHERE session = ?').pluck();
-  const readFrames = prepareFrames(store);
+  const readFrames = prepareFrameCopies(store);
   const readMessages = prepareMessages(store);
   const readExchanges = prepareExchanges(store);
   const readUnfinished = prepareUnfinished(store);
@@ -132,12 +139,12 @@ function prepareMessages(
 ): (progress: SessionProgress, upTo: number, copyOf: CopyOf) => Messages {
   const select = store
     .prepare<[number, number, number], CopyValue[]>(
-      `SELECT ${columnsOf('message')} FROM message WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq, n`,
+      `SELECT ${columnListOf('message')} FROM message WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq, n`,
     )
     .raw();
   const traces = store
     .prepare<[number, number, number], CopyValue[]>(
-      `SELECT ${columnsOf('trace')} FROM trace WHERE session = ? AND seq > ? AND seq <= ?`,
+      `SELECT ${columnListOf('trace')} FROM trace WHERE session = ? AND seq > ? AND seq <= ?`,
     )
     .raw();
   return ({ number, indexed: after }, upTo, copyOf) => {
@@ -216,7 +223,7 @@ function prepareUnfinished(store: Store): (progress: SessionProgress, isWhole: b
     .prepare<[number], number>('SELECT rowid FROM unfinished WHERE session = ? ORDER BY channel, http, part')
     .pluck();
   const piece = store
-    .prepare<[number], CopyValue[]>(`SELECT ${columnsOf('unfinished')} FROM unfinished WHERE rowid = ?`)
+    .prepare<[number], CopyValue[]>(`SELECT ${columnListOf('unfinished')} FROM unfinished WHERE rowid = ?`)
     .raw();
   return ({ number, key, day, unfinished, frames }, isWhole) => {
     const { count = 0, bytes = 0 } = sum.get(number) ?? {};
