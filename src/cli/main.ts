@@ -9,6 +9,7 @@ import { cacheFolder } from '../store/file/path.ts';
 import { troubleOf } from '../store/file/trouble.ts';
 import { VERSION } from '../version.ts';
 import { type Io, say } from './io.ts';
+import { asksForJson, createLog } from './record/log.ts';
 import { readRecordFast } from './record/options.ts';
 
 /**
@@ -16,12 +17,13 @@ import { readRecordFast } from './record/options.ts';
  * of its own; only `record -- <command>` takes the process itself.
  */
 export async function main(argv: readonly string[], io: Io = process): Promise<void> {
+  let words = argv;
   try {
     if (asksForVersion(argv)) {
       await (await import('./output.ts')).writeOutput(io, [VERSION, '\n']);
       return;
     }
-    const words = await completed(argv, io);
+    words = await completed(argv, io);
     const fast = words[0] === 'record' ? readRecordFast(words.slice(1)) : undefined;
     if (fast !== undefined) await (await import('./record/stdio.ts')).record(fast);
     else {
@@ -29,7 +31,7 @@ export async function main(argv: readonly string[], io: Io = process): Promise<v
       await (await import('./commands.ts')).runCommand(words, io);
     }
   } catch (error) {
-    io.exitCode = failure(io, error);
+    io.exitCode = failure(io, error, asksForJson(words));
   }
 }
 
@@ -69,8 +71,16 @@ async function completed(argv: readonly string[], io: Io): Promise<readonly stri
 const BAD_USAGE = 2;
 
 /** Prints the error; returns the exit code. */
-function failure(io: Io, error: unknown): number {
-  say(io, textOf(error));
+function failure(io: Io, error: unknown, isJson: boolean): number {
+  const text = textOf(error);
+  const code = error instanceof TapedeckError ? error.code : 'internal';
+  if (isJson)
+    createLog({ isJson, level: 'error' }, io.env, (line) => void io.stderr.write(line)).error(
+      'failed',
+      text,
+      { code },
+    );
+  else say(io, text);
   return BAD_USAGE;
 }
 

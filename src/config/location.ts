@@ -44,6 +44,13 @@ export function filesFor(folder: string | null, env: NodeJS.ProcessEnv): Configu
   return files;
 }
 
+/** Whether the command line says which file it is, and no other. */
+export function namesConfiguration(argv: readonly string[]): boolean {
+  const dashes = argv.indexOf('--');
+  const words = dashes === -1 ? argv : argv.slice(0, dashes);
+  return !words.includes('--no-config') && namedFile(words) !== undefined;
+}
+
 /** Given twice, the last one counts, as for every other option. */
 function namedFile(words: readonly string[]): string | undefined {
   const at = words.findLastIndex((word) => word === '--config' || word.startsWith('--config='));

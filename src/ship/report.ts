@@ -47,17 +47,7 @@ export function shipStatus(store: Store): ShipStatus | null {
   if (row === undefined) return null;
   const { target, trouble, pid } = row;
   const isAtWork = pid !== null && row.host === hostname() && isAlive(pid, row.started);
-  const waiting = store
-    .prepare<[string | null], Sums>(
-      `SELECT count(*) AS sessions, sum(s.frames - ifnull(p.frames, 0)) AS frames,
-         sum(s.bytes - ifnull(p.bytes, 0)) AS bytes,
-         min((SELECT f.at FROM frame AS f WHERE f.session = s.number AND f.seq > ifnull(p.seq, 0)
-           ORDER BY f.seq LIMIT 1)) AS oldest
-       FROM session AS s LEFT JOIN shipped AS p ON p.target = ? AND p.session = s.number
-       WHERE s.frames > ifnull(p.frames, 0) AND ifnull(s.sample, 1) > 0 AND (p.state IS NULL OR p.state IN ('open', 'sealed'))
-         AND (s.imported_at IS NULL OR (SELECT imported FROM shipper))`,
-    )
-    .get(target);
+  const { oldest, ...backlog } = backlogOf(store, target);
   const states = store
     .prepare<[string | null], { id: string; state: string; reason: string }>(
       `SELECT s.id, p.state, p.reason FROM shipped AS p JOIN session AS s ON s.number = p.session
@@ -70,10 +60,9 @@ export function shipStatus(store: Store): ShipStatus | null {
          FROM loss`,
     )
     .get();
-  const { sessions = 0, frames = 0, bytes = 0, oldest = null } = waiting ?? {};
   return {
     ...{ target, trouble, pid: isAtWork ? pid : null },
-    backlog: { sessions, frames: frames ?? 0, bytes: bytes ?? 0 },
+    backlog,
     lagMs: oldest === null ? 0 : Math.max(0, Date.now() - oldest / 1000),
     sealed: states.filter(({ state }) => state === 'sealed').length,
     refused: states
@@ -81,6 +70,26 @@ export function shipStatus(store: Store): ShipStatus | null {
       .map(({ id, reason }) => ({ session: id, reason })),
     lost: lost ?? { sessions: 0, frames: 0, bytes: 0 },
   };
+}
+
+/** What is here and not in the engine of this id, and since when the oldest of it waits. Null: no engine was reached yet. */
+export function backlogOf(
+  store: Store,
+  target: string | null,
+): ShipStatus['backlog'] & { oldest: number | null } {
+  const waiting = store
+    .prepare<[string | null], Sums>(
+      `SELECT count(*) AS sessions, sum(s.frames - ifnull(p.frames, 0)) AS frames,
+         sum(s.bytes - ifnull(p.bytes, 0)) AS bytes,
+         min((SELECT f.at FROM frame AS f WHERE f.session = s.number AND f.seq > ifnull(p.seq, 0)
+           ORDER BY f.seq LIMIT 1)) AS oldest
+       FROM session AS s LEFT JOIN shipped AS p ON p.target = ? AND p.session = s.number
+       WHERE s.frames > ifnull(p.frames, 0) AND ifnull(s.sample, 1) > 0 AND (p.state IS NULL OR p.state IN ('open', 'sealed'))
+         AND (s.imported_at IS NULL OR (SELECT imported FROM shipper))`,
+    )
+    .get(target);
+  const { sessions = 0, frames = 0, bytes = 0, oldest = null } = waiting ?? {};
+  return { sessions, frames: frames ?? 0, bytes: bytes ?? 0, oldest };
 }
 
 /** The next shipper takes back what the engine has of the session, and ships all of it again. */

@@ -1,11 +1,12 @@
 /** SIGHUP reads the configuration file anew: redaction, retention, log level; all or nothing. */
 import { writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Recording, recordUrl } from '../support/http-record.ts';
+import { query, type Recording, recordUrl } from '../support/http-record.ts';
 import { askAdmin, startRawClient, startSessionServer } from '../support/operations.ts';
 import { inFull, sample } from '../support/scale.ts';
-import { type Run, tempFolder, tempStore, until } from '../support/tapedeck.ts';
+import { fixture, type Run, tapedeck, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 type Reloading = Recording & {
   run: Run;
@@ -128,6 +129,88 @@ inFull('retention and the log level follow the file, and what needs a restart is
   });
   expect(lines().map(({ event }) => event)).toContain('session-ended');
   expect(recording.run.stderr()).not.toContain(session);
+});
+
+/** A recorder that reads this file at SIGHUP, and what it says of it. */
+function startByWords(words: (file: string, db: string) => readonly string[]) {
+  const [file, db] = [join(tempFolder(), 'production.json'), tempStore()];
+  writeFileSync(file, JSON.stringify({ redact: { paths: ['$..card'] } }));
+  const run = tapedeck(words(file, db));
+  let told = 0;
+  const answers = () => [...run.stderr().matchAll(/(?:read anew|stays as it was).*\n/g)];
+  return {
+    ...{ run, db },
+    async configure(text: string): Promise<string> {
+      writeFileSync(file, text);
+      run.child.kill('SIGHUP');
+      told += 1;
+      await until('it was read', () => answers().length === told);
+      return answers().at(-1)?.[0] ?? '';
+    },
+    payloads: () =>
+      query<{ payload: Buffer }>(db, `SELECT payload FROM frame WHERE channel IN ('stdin', 'request')`).map(
+        ({ payload }) => payload.toString(),
+      ),
+  };
+}
+
+test('a recorder by stdio reads its rules anew too, and its server hears nothing of it', async () => {
+  const { run, configure, payloads } = startByWords((file, db) => [
+    ...['record', '--db', db, '--config', file, '--', process.execPath, fixture('echo.js')],
+  ]);
+  const say = (note: string) =>
+    run.child.stdin.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"note":"${note}"}}\n`);
+  say('BADGE-1');
+  await until('it is stored', () => payloads().length === 1);
+  expect(await configure('{ "redact": {\n  "rules": ["badge=/(/"] } }')).toMatch(/production\.json:2:12/);
+  expect(await configure(JSON.stringify(BADGE))).toContain('redaction, retention');
+  say('BADGE-2');
+  await until('it is stored', () => payloads().length === 2);
+  run.child.stdin.end();
+  expect(await run.ended).toMatchObject({ code: 0, signal: null });
+  expect(payloads()[0]).toContain('BADGE-1');
+  expect(payloads()[1]).not.toContain('BADGE-2');
+});
+
+inFull('so does one that clients go through, for servers that are asked later too', async () => {
+  const { url } = await startSessionServer();
+  const { run, configure, payloads } = startByWords((file, db) => [
+    ...['record', '--forward', url, '--listen', '127.0.0.1:0', '--db', db, '--config', file],
+  ]);
+  await until('it listens', () => run.stderr().includes('listening on '));
+  const [, port] = /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(run.stderr()) ?? [];
+  const ask = (note: string) =>
+    new Promise((resolve, reject) => {
+      const body = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"note":"${note}"}}`;
+      const headers = { Host: new URL(url).host, 'Content-Type': 'application/json' };
+      request({ port, path: url, method: 'POST', headers }, (answer) => resolve(answer.resume()))
+        .on('error', reject)
+        .end(body);
+    });
+  expect(await configure('{')).toContain('not valid JSON');
+  expect(await configure(JSON.stringify(BADGE))).toContain('redaction, retention');
+  await ask('BADGE-5');
+  await until('it is stored', () => payloads().length === 1);
+  expect(await configure(JSON.stringify({ redact: { rules: ['note=/NOTE-\\d+/'] } }))).toContain('read anew');
+  await ask('NOTE-6');
+  run.child.kill('SIGTERM');
+  expect((await run.ended).code).toBe(0);
+  expect(payloads()).toHaveLength(2);
+  expect(payloads().join()).not.toMatch(/BADGE-5|NOTE-6/);
+});
+
+inFull('so does one that runs a client', async () => {
+  const { url } = await startSessionServer();
+  const { run, configure } = startByWords((file, db) => [
+    ...['run', '--forward', url, '--db', db, '--config', file, '--'],
+    ...[process.execPath, fixture('cat.js')],
+  ]);
+  run.child.stdin.write('here\n');
+  await until('its client runs', () => run.stdout().includes('here'));
+  expect(await configure('{')).toContain('not valid JSON');
+  expect(await configure(JSON.stringify(BADGE))).toContain('redaction, retention');
+  run.child.stdin.end();
+  expect(await run.ended).toMatchObject({ code: 0, signal: null });
 });
 
 inFull('without a configuration file of its own, SIGHUP ends a recorder', async () => {

@@ -1,7 +1,7 @@
 // Many sessions through one proxy for an hour, or for `SOAK_MINUTES`: what it takes and how long calls take must not grow with the time.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -24,6 +24,14 @@ const LIMIT_MB = 200;
 /** Lines of the table. */
 const WINDOWS = 12;
 
+/** Has each thread write down its heap again and again; the least of a while is what it really holds. */
+const SAY_HEAP = (folder) => `
+  import { appendFileSync } from 'node:fs';
+  import { getHeapStatistics } from 'node:v8';
+  import { isMainThread } from 'node:worker_threads';
+  const file = ${JSON.stringify(folder)} + (isMainThread ? '/heap-main' : '/heap-writer');
+  setInterval(() => appendFileSync(file, getHeapStatistics().used_heap_size + '\\n'), 250).unref();`;
+
 const BIN = join(import.meta.dirname, '../../bin/tapedeck.js');
 
 const MB = 1024 * 1024;
@@ -40,6 +48,7 @@ export async function benchSoak(folder, { progress }) {
   const recorder = spawn(
     process.execPath,
     [
+      ...['--import', `data:text/javascript,${encodeURIComponent(SAY_HEAP(folder))}`],
       ...[BIN, 'record', `http://127.0.0.1:${Number(port)}/mcp`, '--listen', '127.0.0.1:0', '--db', db],
       ...['--max-size', limit, '--admin', '127.0.0.1:0', '--no-config'],
     ],
@@ -52,7 +61,7 @@ export async function benchSoak(folder, { progress }) {
     const windows = [];
     for (let n = 1; n <= WINDOWS; n += 1) {
       await wait((MINUTES * 60_000) / WINDOWS);
-      windows.push(await look(n, recorder.pid, db, urls.admin, load));
+      windows.push(await look(n, { pid: recorder.pid, db, folder, admin: urls.admin, load }));
       progress(`${n} of ${WINDOWS}: ${JSON.stringify(windows.at(-1))}`);
     }
     console.log(`soak, ${MINUTES} minutes, ${SESSIONS} sessions at once, limit ${LIMIT_MB} MB`);
@@ -150,7 +159,7 @@ function startLoad(url) {
   };
 }
 
-async function look(n, pid, db, admin, load) {
+async function look(n, { pid, db, folder, admin, load }) {
   const times = load.takeTimes();
   const metrics = await (await fetch(new URL('/metrics', admin))).text();
   const metric = (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
@@ -161,6 +170,8 @@ async function look(n, pid, db, admin, load) {
     calls: load.count.calls,
     failed: load.count.failed,
     'memory MB': Math.round(Number(resident) / 1024),
+    'main heap MB': takeHeap(join(folder, 'heap-main')),
+    'writer heap MB': takeHeap(join(folder, 'heap-writer')),
     handles: readdirSync(`/proc/${pid}/fd`).length,
     'WAL MB': (sizeOf(`${db}-wal`) / MB).toFixed(1),
     'store MB': ((sizeOf(db) + sizeOf(`${db}-wal`)) / MB).toFixed(1),
@@ -168,6 +179,13 @@ async function look(n, pid, db, admin, load) {
     'p99 ms': percentile(times, 0.99).toFixed(2),
     lost: metric('tapedeck_frames_lost_total'),
   };
+}
+
+/** The least that a thread held since the last question, in MB. */
+function takeHeap(file) {
+  const told = readFileSync(file, 'utf8').trim().split('\n').map(Number);
+  writeFileSync(file, `${told.at(-1)}\n`);
+  return (Math.min(...told) / MB).toFixed(1);
 }
 
 function sizeOf(file) {
@@ -203,6 +221,8 @@ function verdicts(windows) {
   });
   return [
     flat('memory MB', 1.1),
+    flat('main heap MB', 1.1),
+    flat('writer heap MB', 1.1),
     flat('handles', 1.1),
     flat('p99 ms', 1.5),
     bound('most the store took, MB', most, LIMIT_MB * 1.05),

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { readAddress } from '../../src/engine/connect.ts';
 import { runShipper } from '../../src/ship/shipper.ts';
-import { openForReading, openStore } from '../../src/store/file/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { type Database, withEngine } from '../support/engine.ts';
 import { inFull } from '../support/scale.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
-import { differences, engineForHosts, filledStore, shipOnce } from '../support/shipped.ts';
+import { differences, endShipper, engineForHosts, filledStore, shipOnce } from '../support/shipped.ts';
 import { storeSession } from '../support/stored.ts';
 import { record, tapedeck, tapedeckInProcess, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
@@ -263,12 +263,4 @@ function rssOf(pid: number | undefined): number {
   } catch {
     return 0;
   }
-}
-
-/** The one that a recorder has started. */
-function endShipper(file: string): void {
-  const store = openForReading(file);
-  const pid = store.prepare<[], number>('SELECT pid FROM shipper WHERE pid IS NOT NULL').pluck().get();
-  store.close();
-  if (pid !== undefined) process.kill(pid, 'SIGKILL');
 }

@@ -212,3 +212,11 @@ function digestOf(store: Store, number: number): string {
   }
   return digest.toString('hex');
 }
+
+/** Ends the shipper that a recorder has started, where there is one. */
+export function endShipper(file: string): void {
+  const store = openForReading(file);
+  const pid = store.prepare<[], number>('SELECT pid FROM shipper WHERE pid IS NOT NULL').pluck().get();
+  store.close();
+  if (pid !== undefined) process.kill(pid, 'SIGKILL');
+}

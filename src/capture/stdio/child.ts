@@ -89,12 +89,16 @@ const FROM_KEYBOARD = new Set<NodeJS.Signals>(['SIGINT', 'SIGQUIT']);
 
 /**
  * Calls `forward` for each signal that should reach the server, as often as it comes: all but those that the terminal has
- * already delivered to it. What a second one means is for the server to say, and the kill is the client's. Returns a function
- * that stops listening.
+ * already delivered to it. What a second one means is for the server to say, and the kill is the client's. `onHangUp`: SIGHUP is
+ * for us, and calls this. Returns a function that stops listening.
  */
-export function forwardSignals(forward: (signal: NodeJS.Signals) => void): () => void {
+export function forwardSignals(
+  forward: (signal: NodeJS.Signals) => void,
+  onHangUp?: (() => void) | undefined,
+): () => void {
   const onSignal = (signal: NodeJS.Signals) => {
-    if (!(FROM_KEYBOARD.has(signal) && isForeground())) forward(signal);
+    if (signal === 'SIGHUP' && onHangUp !== undefined) onHangUp();
+    else if (!(FROM_KEYBOARD.has(signal) && isForeground())) forward(signal);
   };
   for (const signal of FORWARDED) process.on(signal, onSignal);
   return () => {

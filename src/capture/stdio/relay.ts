@@ -24,6 +24,8 @@ type StdioOptions = RelayedStreams & {
   args: readonly string[];
   /** Asked from time to time once the client has closed our stdin. */
   isClientGone: () => boolean;
+  /** Called for SIGHUP; missing: it is the server's, as all signals are. */
+  onHangUp?: (() => void) | undefined;
 };
 
 /** What happened to both ends; times in microseconds since the Unix epoch. */
@@ -92,7 +94,7 @@ export function captureStdio(options: StdioOptions): StdioCapture {
     terminator.watch(() => observed.isClientDeaf || isClientGone());
     followShutdown();
   });
-  const signals = relaySignals(child, observed, followShutdown);
+  const signals = relaySignals(child, observed, followShutdown, options.onHangUp);
 
   const end = exit.then(async ({ exitCode, signal }): Promise<StdioEnd> => {
     terminator.cancel();
@@ -189,6 +191,7 @@ function relaySignals(
   child: ChildProcessWithoutNullStreams,
   observed: Observed,
   onTerminate: () => void,
+  onHangUp: (() => void) | undefined,
 ): { afterExit: Promise<void>; stop: () => void } {
   let stop = () => {};
   const afterExit = new Promise<void>((resolve) => {
@@ -199,7 +202,7 @@ function relaySignals(
       if (signal !== 'SIGTERM') return;
       observed.wasTerminated = true;
       onTerminate();
-    });
+    }, onHangUp);
   });
   return { afterExit, stop };
 }

@@ -108,6 +108,7 @@ async function ship(options: Options, io: Io): Promise<void> {
     if (end === null) return;
     const { frames, bytes } = shipped;
     say(io, `shipped ${formatCount(frames, 'frame')}, ${formatSize(bytes)}, to ${address.text}`);
+    if (!options.once) await sayLeft(io, file);
     if (options.once) io.exitCode = end.isDone && sayRefused(io, file) === 0 ? 0 : 1;
   } finally {
     off();
@@ -143,6 +144,23 @@ async function shipOn(
 }
 
 const NICENESS = 10;
+
+/** Says how far it has come, where it was stopped. */
+async function sayLeft(io: Io, file: string): Promise<void> {
+  const { shipStatus } = await import('../../ship/report.ts');
+  const store = openForReading(file);
+  try {
+    const { sessions = 0, frames = 0, bytes = 0 } = shipStatus(store)?.backlog ?? {};
+    if (sessions === 0) say(io, 'the engine has every frame of the store');
+    else
+      say(
+        io,
+        `${formatCount(frames, 'frame')} of ${formatCount(sessions, 'session')}, ${formatSize(bytes)}, are not in the engine yet`,
+      );
+  } finally {
+    store.close();
+  }
+}
 
 /** Says which sessions the engine does not get, and why. */
 function sayRefused(io: Io, file: string): number {

@@ -1,6 +1,5 @@
 /** `record` as yargs sees it: its help, and what is wrong with a command line that the fast path did not accept. */
 
-import { isatty } from 'node:tty';
 import type { Argv } from 'yargs';
 import { assertLabels } from '../../config/labels.ts';
 import { TapedeckError } from '../../errors.ts';
@@ -14,7 +13,13 @@ import {
   isHttpUrl,
   type RawHttpOptions,
 } from './http-options.ts';
-import { checkRecordOptions, isAddress, type RawRecordOptions, RECORD_OPTIONS } from './options.ts';
+import {
+  checkRecordOptions,
+  isAddress,
+  type RawRecordOptions,
+  RECORD_OPTIONS,
+  rereadable,
+} from './options.ts';
 
 type Options = RawRecordOptions &
   RawHttpOptions &
@@ -85,7 +90,7 @@ export const recordCommand: Command<Options> = {
     if (url !== undefined && isHttpUrl(url)) {
       if (more.length > 0 || afterDashes.length > 0) throw oneOfBoth(url);
       const { recordHttp } = await import('./http.ts');
-      await recordHttp(io, checkRecordOptions(argv), checkHttpOptions(io, url, argv), rereadable(io, argv));
+      await recordHttp(io, checkRecordOptions(argv), checkHttpOptions(io, url, argv), rereadable(io));
       return;
     }
     const [command, ...args] = afterDashes;
@@ -114,7 +119,7 @@ async function runForward(io: Io, argv: Options, urls: string[], afterDashes: st
       `\`--${stray}\` does not go with \`--forward\`. See: tapedeck record --help`,
     );
   const { recordForward } = await import('./forward.ts');
-  await recordForward(io, checkRecordOptions(argv), urls, argv);
+  await recordForward(io, checkRecordOptions(argv), urls, argv, rereadable(io));
 }
 
 /** Their addresses stand in the clients' configs, and their names too. */
@@ -132,16 +137,7 @@ async function runWrapped(io: Io, argv: Options, words: string[], afterDashes: s
       '`--fault` does not go with `--wrapped`: what clients use every day is left alone.',
     );
   const { recordWrapped } = await import('./http.ts');
-  await recordWrapped(io, words, checkRecordOptions(argv), checkProxyOptions(argv), rereadable(io, argv));
-}
-
-/**
- * The command line that SIGHUP reads anew: where it names its configuration file. Null: SIGHUP ends the recording, as it does on a
- * terminal that is closed.
- */
-function rereadable(io: Io, { config }: Options): readonly string[] | null {
-  const hasTerminal = isatty(0) || isatty(2);
-  return io === process && config !== undefined && !hasTerminal ? process.argv.slice(2) : null;
+  await recordWrapped(io, words, checkRecordOptions(argv), checkProxyOptions(argv), rereadable(io));
 }
 
 function oneOfBoth(url: string): TapedeckError {

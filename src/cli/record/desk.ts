@@ -13,10 +13,10 @@ import type { SamplingRules } from '../../store/sample/sampling.ts';
 import { VERSION } from '../../version.ts';
 import { type Io, onStopSignals, storeOf } from '../io.ts';
 import type { AdminAccess, Operations } from './admin.ts';
-import type { HttpRecordOptions } from './http-options.ts';
+import type { EndLimits, HttpRecordOptions } from './http-options.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
 import { type RecordOptions, shippingOf, troubleText } from './options.ts';
-import type { Shipping } from './ship-child.ts';
+import type { Shipping, Unshipped } from './ship-child.ts';
 
 export type Desk = {
   io: Io;
@@ -125,36 +125,26 @@ export function createRecordingStop(io: Io, reloads: boolean): RecordingStop {
  */
 export function reloadAtHangUp(
   desk: Desk,
-  stop: RecordingStop,
+  stop: Pick<RecordingStop, 'onHangUp'>,
   recordings: readonly { setRules(rules: RecordingRules): void }[],
   options: RecordOptions,
   argv: readonly string[] | null,
 ): void {
   if (argv === null) return;
   const { io, log, service } = desk;
-  async function reload(words: readonly string[]): Promise<void> {
-    const { rereadOptions } = await import('./reload.ts');
+  async function onRules({ sampling }: RecordOptions): Promise<void> {
+    desk.judging.sampling = sampling;
+    await judge(desk);
+  }
+  async function reloadNow(words: readonly string[]): Promise<void> {
+    const { reload } = await import('./reload.ts');
     await service?.reloading();
-    try {
-      const { options: next, later } = await rereadOptions(io, words, options);
-      for (const recording of recordings) recording.setRules(next);
-      desk.judging.sampling = next.sampling;
-      await judge(desk);
-      log.setLevel(next.log.level);
-      log.info(
-        'reloaded',
-        'the configuration was read anew: redaction, retention, sampling and log level count from now on',
-      );
-      if (later.length > 0)
-        log.warn('restart-needed', `changed, and counts from the next start on: ${later.join(', ')}`);
-    } catch (error) {
-      log.error('not-reloaded', escapeText(`everything stays as it was: ${(error as Error).message}`));
-    }
+    await reload({ io, log, argv: words, options, recordings, onRules });
     await service?.ready('recording');
   }
   let last = Promise.resolve();
   stop.onHangUp(() => {
-    last = last.then(() => reload(argv));
+    last = last.then(() => reloadNow(argv));
   });
 }
 
@@ -219,10 +209,12 @@ export async function recordUntil(
   { log, operations, service, shipping, judging }: Desk,
   stop: RecordingStop,
   recordings: readonly ProxyRecording[],
-  graceMs: number,
+  { graceMs, drainMs }: EndLimits,
 ): Promise<void> {
   const captures = recordings.map(({ capture }) => capture);
+  const hurry = new AbortController();
   stop.onCut(() => {
+    hurry.abort();
     for (const capture of captures) capture.cut();
   });
   operations?.setObstacle(null);
@@ -241,9 +233,28 @@ export async function recordUntil(
   }
   await Promise.all(captures.map((capture) => capture.stop()));
   await Promise.all(recordings.map((recording) => recording.close()));
-  shipping?.atEnd();
   await judging.judges?.finish(LAST_JUDGING_MS);
   log.debug('stopped', 'what passed is stored');
+  if (shipping === null) return;
+  shipping.atEnd();
+  if (drainMs > 0)
+    log.info('draining', `waiting for the shipper, for ${drainMs / 1000} s at most or until a second signal`);
+  sayShipped(log, await shipping.drain(drainMs, hurry.signal));
+}
+
+/** Once the shipper was waited for. */
+function sayShipped(log: Log, { trouble, ...left }: Unshipped): void {
+  const { sessions, frames, bytes } = left;
+  if (sessions === 0 && trouble === null) {
+    log.info('shipped', 'the engine has all that was recorded');
+    return;
+  }
+  const why = trouble === null ? '' : ` (${escapeText(trouble)})`;
+  log.warn(
+    'not-shipped',
+    `${frames} frames of ${sessions} sessions, ${bytes} bytes, are not in the engine yet${why}. They stay in the store, and its shipper goes on`,
+    { ...left, trouble },
+  );
 }
 
 /** Sessions that are not decided by then are the next recorder's. */

@@ -15,6 +15,7 @@ import { type Listen, ownUrl } from '../../net/listen.ts';
 import { isLoopback } from '../../protocol/http/origin.ts';
 import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import type { HttpRecorder } from '../../store/record/http-recorder.ts';
+import type { RecordingRules } from '../../store/record/thread.ts';
 import { type Io, ignoreErrors } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
 import { authoritiesFolder, type KeptAuthority, keepAuthority } from './authorities.ts';
@@ -27,11 +28,12 @@ import {
   openUrlRecorder,
   type ProxyRecording,
   recordUntil,
+  reloadAtHangUp,
   STRICT_REFUSED,
   sayFailed,
 } from './desk.ts';
 import { hostsOf, type Named, type RawForwardOptions, readNamed, refuseCircle } from './forward-options.ts';
-import { DEFAULT_LISTEN, type RawHttpOptions, readGrace } from './http-options.ts';
+import { DEFAULT_LISTEN, type RawHttpOptions, readEndLimits } from './http-options.ts';
 import { checkRules, filled, type RecordOptions } from './options.ts';
 
 export type ForwardRecordOptions = {
@@ -46,7 +48,11 @@ export type ForwardRecordOptions = {
 
 type Hooks = Pick<ForwardOrigin, 'onEvent' | 'onOpen'>;
 
-export type ForwardRecording = ProxyRecording & { capture: ForwardCapture };
+export type ForwardRecording = ProxyRecording & {
+  capture: ForwardCapture;
+  /** Counts for what is not stored yet, and for servers that are first asked later. */
+  setRules(rules: RecordingRules): void;
+};
 
 /**
  * Null where `--strict` refuses, because there is no store. `onFailure` is called, at most once a server, where `--strict` asks
@@ -63,11 +69,12 @@ export async function startForwardRecording(
   const faulty = options.faults === null ? null : await import('./faulty-http.ts');
   if (faulty !== null) assertOneServer(forward.named);
   const recorders = new Map<string, HttpRecorder>();
+  let current = options;
   /** A recorder has a thread: a server that is never asked needs none. */
   const recorderOf = (url: URL): HttpRecorder => {
     const known = recorders.get(url.href);
     if (known !== undefined) return known;
-    const recorder = openUrlRecorder(desk, options, url, onFailure);
+    const recorder = openUrlRecorder(desk, current, url, onFailure);
     desk.recorders.push({ transport: 'http', figures: recorder.figures, queue: recorder.queue });
     recorders.set(url.href, recorder);
     return recorder;
@@ -105,6 +112,10 @@ export async function startForwardRecording(
   });
   return {
     capture,
+    setRules({ redaction, retention, sampling }) {
+      current = { ...current, redaction, retention, sampling: sampling ?? null };
+      for (const recorder of recorders.values()) recorder.setRules(current);
+    },
     async close() {
       sayFailed(log, capture.failedEvents());
       for (const end of endFaults) end();
@@ -212,12 +223,13 @@ export function sayCautions(
 
 const PASSWORD_VARIABLE = 'TAPEDECK_PROXY_PASSWORD';
 
-/** Exits as `recordHttp` does. Throws `TapedeckError` `usage`, and `busy` or `io` where it cannot listen. */
+/** `argv`: what SIGHUP reads anew, if anything. Exits as `recordHttp` does. Throws `TapedeckError` `usage`, and `busy` or `io` where it cannot listen. */
 export async function recordForward(
   io: Io,
   options: RecordOptions,
   urls: readonly string[],
   raw: RawHttpOptions & RawForwardOptions,
+  argv: readonly string[] | null,
 ): Promise<void> {
   const named = readNamed(urls, raw.tunnel);
   const listen = readListen(filled('--listen', raw.listen) ?? DEFAULT_LISTEN);
@@ -226,9 +238,9 @@ export async function recordForward(
   const forward = {
     ...{ named, listen, password },
     isInsecure: raw.insecure ?? false,
-    graceMs: readGrace(raw.grace),
+    ...readEndLimits(raw),
   };
-  const stop = createRecordingStop(io, false);
+  const stop = createRecordingStop(io, argv !== null);
   // Its reader may have left: that is no reason to end the traffic.
   ignoreErrors(io.stderr);
   let desk: Desk | undefined;
@@ -243,7 +255,8 @@ export async function recordForward(
     if (recording === null) return leave(io, STRICT_REFUSED);
     sayCautions(desk, forward);
     sayWhereAndHow(desk, { ...forward, authority }, recording.capture);
-    await recordUntil(desk, stop, [recording], forward.graceMs);
+    reloadAtHangUp(desk, stop, [recording], options, argv);
+    await recordUntil(desk, stop, [recording], forward);
     const passed = passedText(recording.capture.passed());
     if (passed !== null) desk.log.info('passed', passed);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);

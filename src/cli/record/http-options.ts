@@ -37,6 +37,10 @@ export const HTTP_OPTIONS = {
     type: 'string',
     describe: 'With a URL: how many seconds open streams may go on after a signal (default 5)',
   },
+  drain: {
+    type: 'string',
+    describe: 'With --ship: how many seconds to wait at the end until all is shipped (default 10)',
+  },
 } as const;
 
 /** Values as yargs returns them. */
@@ -49,15 +53,26 @@ export type RawHttpOptions = {
   'allow-host'?: string[] | undefined;
   'allow-origin'?: string[] | undefined;
   grace?: string | undefined;
+  drain?: string | undefined;
 };
 
-export type HttpRecordOptions = Omit<HttpOptions, 'onEvent' | 'onNotice' | 'onOpen'>;
+/** How long an end may take, in milliseconds. */
+export type EndLimits = {
+  /** Open streams go on for so long. */
+  graceMs: number;
+  /** And then the shipper is waited for. */
+  drainMs: number;
+};
+
+export type HttpRecordOptions = Omit<HttpOptions, 'onEvent' | 'onNotice' | 'onOpen'> & EndLimits;
 
 export type ProxyOptions = Omit<HttpRecordOptions, 'upstream' | 'listen' | 'tls'>;
 
 export const DEFAULT_LISTEN = '127.0.0.1:8808';
 
 const DEFAULT_GRACE_S = '5';
+
+const DEFAULT_DRAIN_S = '10';
 
 /** Checks and completes the options. Throws `TapedeckError` `usage`. */
 export function checkHttpOptions(io: Io, url: string, raw: RawHttpOptions): HttpRecordOptions {
@@ -76,7 +91,7 @@ export function checkProxyOptions(raw: RawHttpOptions): ProxyOptions {
     hasEdits: !(raw['no-edit'] ?? false),
     allowHosts: raw['allow-host'] ?? [],
     allowOrigins: raw['allow-origin'] ?? [],
-    graceMs: readGrace(raw.grace),
+    ...readEndLimits(raw),
   };
 }
 
@@ -142,12 +157,20 @@ function readPem(io: Io, option: string, file: string): Buffer {
   }
 }
 
-/** In milliseconds. Throws `TapedeckError` `usage`. */
-export function readGrace(text = DEFAULT_GRACE_S): number {
+/** Throws `TapedeckError` `usage`. */
+export function readEndLimits({ grace, drain }: Pick<RawHttpOptions, 'grace' | 'drain'>): EndLimits {
+  return {
+    graceMs: readSeconds('--grace', grace ?? DEFAULT_GRACE_S),
+    drainMs: readSeconds('--drain', drain ?? DEFAULT_DRAIN_S),
+  };
+}
+
+/** In milliseconds. */
+function readSeconds(option: string, text: string): number {
   const seconds = text.trim() === '' ? Number.NaN : Number(text);
   if (Number.isFinite(seconds) && seconds >= 0) return Math.min(seconds * 1000, 2 ** 31 - 1);
   throw new TapedeckError(
     'usage',
-    `Expected seconds after \`--grace\`, got \`${text}\`. Example: --grace 30`,
+    `Expected seconds after \`${option}\`, got \`${text}\`. Example: ${option} 30`,
   );
 }

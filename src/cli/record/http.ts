@@ -109,7 +109,7 @@ export async function recordHttp(
     if (recording === null) return leave(io, STRICT_REFUSED);
     sayWhere(desk, http, recording.capture);
     reloadAtHangUp(desk, stop, [recording], options, argv);
-    await recordUntil(desk, stop, [recording], http.graceMs);
+    await recordUntil(desk, stop, [recording], http);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
   } finally {
     desk?.operations?.close();
@@ -161,7 +161,7 @@ export async function recordWrapped(
     }
     if (recordings.length === 0) return leave(io, options.isStrict ? STRICT_REFUSED : NOTHING_TO_SERVE);
     reloadAtHangUp(desk, stop, recordings, options, argv);
-    await recordUntil(desk, stop, recordings, http.graceMs);
+    await recordUntil(desk, stop, recordings, http);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
   } finally {
     desk.operations?.close();

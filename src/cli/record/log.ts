@@ -68,6 +68,18 @@ export function watcherFor(
   };
 }
 
+/**
+ * Whether the command line of a recorder asks for lines of JSON: what is wrong before there is a log, be it the command line or
+ * the configuration, is then said in one too.
+ */
+export function asksForJson([command, ...words]: readonly string[]): boolean {
+  if (command !== 'record' && command !== 'run') return false;
+  const dashes = words.indexOf('--');
+  const own = dashes === -1 ? words : words.slice(0, dashes);
+  const at = own.findLastIndex((word) => word === '--log' || word.startsWith('--log='));
+  return own[at] === '--log=json' || (own[at] === '--log' && own[at + 1] === 'json');
+}
+
 export function isLogLevel(text: string): text is LogLevel {
   return (LEVELS as readonly string[]).includes(text);
 }

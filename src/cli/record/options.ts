@@ -3,8 +3,9 @@
  * the same table with Node's own parser, because the server must be spawned before anything heavy is loaded.
  */
 
+import { isatty } from 'node:tty';
 import { parseArgs } from 'node:util';
-import { CONFIG_OPTIONS } from '../../config/location.ts';
+import { CONFIG_OPTIONS, namesConfiguration } from '../../config/location.ts';
 import {
   checkUpkeep,
   PACK_OPTION,
@@ -183,6 +184,16 @@ function commandIndex(argv: readonly string[]): number {
   const isForEither = (word: string) =>
     word.startsWith('--') && (word.slice(2).split('=', 1)[0] as string) in RECORD_OPTIONS;
   return argv.slice(first.index).some(isForEither) ? -1 : first.index;
+}
+
+/**
+ * The command line that SIGHUP reads anew: where it names its configuration file, and no terminal is there, which sends the same
+ * signal when it is closed. Null: SIGHUP is a signal like others.
+ */
+export function rereadable(io: unknown): readonly string[] | null {
+  const argv = process.argv.slice(2);
+  const hasTerminal = isatty(0) || isatty(2);
+  return io === process && namesConfiguration(argv) && !hasTerminal ? argv : null;
 }
 
 /** `http://…`, or what looks more like a host with a port than like a command. */

@@ -15,7 +15,14 @@ import { openRecorder, type Recorder } from '../../store/record/recorder.ts';
 import { VERSION } from '../../version.ts';
 import type { Operations } from './admin.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
-import { checkRules, type RecordCommand, type RecordOptions, shippingOf, troubleText } from './options.ts';
+import {
+  checkRules,
+  type RecordCommand,
+  type RecordOptions,
+  rereadable,
+  shippingOf,
+  troubleText,
+} from './options.ts';
 import type { ShipChild } from './ship-child.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
@@ -35,8 +42,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const beside = await besideOf(options, log);
   const parentPid = process.ppid;
   let recorder: Recorder | undefined;
-  let stopServer = () => {};
-  let hasStopped = false;
+  let [stopServer, hasStopped] = [() => {}, false];
 
   const open = () =>
     openRecorder({
@@ -81,6 +87,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const capture = captureStdio({
     command,
     args,
+    onHangUp: hearingHangUp(log, options, () => recorder),
     ...(onPurpose?.streams ?? streams),
     isClientGone: () => process.ppid !== parentPid || recorder?.isClientGone() === true,
   });
@@ -103,6 +110,25 @@ export async function record({ options, command, args }: RecordCommand): Promise
   else if (exit !== null) exit.signal === null ? leave(exit.code) : dieBy(exit.signal);
   else if (end.signal !== null) dieBy(end.signal);
   else leave(end.exitCode ?? (end.spawnError?.code === 'ENOENT' ? 127 : 126));
+}
+
+/** What SIGHUP does; undefined: it is the server's. */
+function hearingHangUp(
+  log: Log,
+  options: RecordOptions,
+  recorder: () => Recorder | undefined,
+): (() => void) | undefined {
+  const argv = rereadable(process);
+  if (argv === null) return undefined;
+  let last = Promise.resolve();
+  const reloadNow = async () => {
+    const { reload } = await import('./reload.ts');
+    const recordings = [recorder()].filter((one) => one !== undefined);
+    await reload({ io: process, log, argv, options, recordings });
+  };
+  return () => {
+    last = last.then(reloadNow);
+  };
 }
 
 /** What goes on beside the recording of a store. */

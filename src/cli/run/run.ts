@@ -15,7 +15,7 @@ import { ownUrl } from '../../net/listen.ts';
 import { type Command, type Io, ignoreErrors } from '../io.ts';
 import { thisKeeper, thisMachine } from '../machine.ts';
 import { yargsOptions } from '../record/command.ts';
-import { type Desk, openDesk, STRICT_REFUSED } from '../record/desk.ts';
+import { type Desk, openDesk, reloadAtHangUp, STRICT_REFUSED } from '../record/desk.ts';
 import {
   type ForwardRecording,
   hasTls,
@@ -37,6 +37,7 @@ import {
   type RawRecordOptions,
   RECORD_OPTIONS,
   type RecordOptions,
+  rereadable,
 } from '../record/options.ts';
 
 type Options = RawRecordOptions & RawForwardOptions & { insecure?: boolean | undefined };
@@ -129,9 +130,11 @@ async function runClient(
     const proxy = ownUrl(recording.capture.address, 'http', '/').origin;
     const certificate = authority?.certificate ?? null;
     const own = clientEnvironment({ proxy, certificate, hosts: hostsOf(named), folder, env: io.env });
-    const end = await runToEnd(words, { ...io.env, ...own });
+    const hangUp = hearingHangUp(desk, recording, options);
+    const end = await runToEnd(words, { ...io.env, ...own }, hangUp);
     await recording.capture.stop();
     await recording.close();
+    desk.shipping?.atEnd();
     sayEnd(desk, recording, named, words[0], end);
     tidy();
     if (hasFailed) io.exit(STRICT_REFUSED);
@@ -152,6 +155,22 @@ async function runClient(
 /** The proxy of one client. */
 const FOR_ONE = { listen: { host: '127.0.0.1', port: 0 }, password: null, graceMs: GRACE_MS };
 
+/** What SIGHUP does; undefined: it is the client's. */
+function hearingHangUp(
+  desk: Desk,
+  recording: ForwardRecording,
+  options: RecordOptions,
+): (() => void) | undefined {
+  const argv = rereadable(desk.io);
+  if (argv === null) return undefined;
+  let hear = () => {};
+  const onHangUp = (listener: () => void) => {
+    hear = listener;
+  };
+  reloadAtHangUp(desk, { onHangUp }, [recording], options, argv);
+  return () => hear();
+}
+
 type ClientEnd = {
   exitCode: number | null;
   signal: NodeJS.Signals | null;
@@ -162,10 +181,11 @@ type ClientEnd = {
 function runToEnd(
   [command, ...args]: readonly [string, ...string[]],
   env: NodeJS.ProcessEnv,
+  onHangUp: (() => void) | undefined,
 ): Promise<ClientEnd> {
   return new Promise((resolve) => {
     const child = spawn(command, args, { stdio: 'inherit', env });
-    const ignoreSignals = forwardSignals((signal) => void child.kill(signal));
+    const ignoreSignals = forwardSignals((signal) => void child.kill(signal), onHangUp);
     const end = (how: Partial<ClientEnd>) => {
       ignoreSignals();
       resolve({ exitCode: null, signal: null, spawnError: null, ...how });

@@ -3,7 +3,7 @@
  * added to the store's connection.
  */
 
-import { partSql, payloadLengthSql, payloadSql } from '../../store/file/codec.ts';
+import { partSql, payloadLengthSql, payloadSql, unpacked } from '../../store/file/codec.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
@@ -126,7 +126,7 @@ function testSql(
   }
   const number = add(test.text);
   if (field.type !== 'payload') return (expression) => `tapedeck_has_${number}(${expression})`;
-  return () => `CASE WHEN ${payloadLengthSql('f.')} = f.size THEN tapedeck_has_${number}(${payloadSql('f.')}) ELSE
+  return () => `CASE WHEN ${payloadLengthSql('f.')} = f.size THEN tapedeck_payload_has_${number}(f.codec, f.payload, f.unpacked) ELSE
     (SELECT tapedeck_pieces_have_${number}(piece.bytes) FROM (SELECT 0 AS part, ${payloadSql('f.')} AS bytes UNION ALL
       SELECT p.part, ${partSql('p.')} FROM frame_part AS p WHERE p.session = f.session AND p.seq = f.seq ORDER BY 1) AS piece) END`;
 }
@@ -134,7 +134,7 @@ function testSql(
 /** How many tests each connection has functions for. */
 const countByStore = new WeakMap<Store, number>();
 
-/** Adds the functions `tapedeck_has_N` and `tapedeck_pieces_have_N` to the connection; returns N. */
+/** Adds the functions `tapedeck_has_N`, `tapedeck_payload_has_N` and `tapedeck_pieces_have_N` to the connection; returns N. */
 function addTest(store: Store, test: TextTest): number {
   const number = countByStore.get(store) ?? 0;
   countByStore.set(store, number + 1);
@@ -142,6 +142,10 @@ function addTest(store: Store, test: TextTest): number {
     if (value === null) return 0;
     return test.has(Buffer.isBuffer(value) ? value : String(value)) ? 1 : 0;
   });
+  // Unpacked here and not in SQL, which would copy the bytes twice more.
+  const payloadHas = (codec: unknown, payload: unknown, size: unknown) =>
+    test.has(codec === null ? (payload as Buffer) : unpacked(codec, payload, size)) ? 1 : 0;
+  store.function(`tapedeck_payload_has_${number}`, { deterministic: true }, payloadHas);
   store.aggregate(`tapedeck_pieces_have_${number}`, {
     start: () => test.begin(),
     step: (state: PieceTest, piece: unknown) => state.feed(piece as Buffer),

@@ -44,8 +44,8 @@ function loadZlib(): typeof import('node:zlib') {
   return zlib;
 }
 
-/** Throws where the bytes are not what was packed: never a wrong payload. */
-function unpacked(codec: unknown, bytes: unknown, size: unknown): Buffer {
+/** The bytes of a row that has a codec. Throws where they are not what was packed: never a wrong payload. */
+export function unpacked(codec: unknown, bytes: unknown, size: unknown): Buffer {
   if (codec !== DEFLATE)
     throw new Error(`a payload is packed by \`${codec}\`, which this tapedeck does not know`);
   const whole = loadZlib().inflateRawSync(bytes as Buffer, { maxOutputLength: Math.max(1, Number(size)) });

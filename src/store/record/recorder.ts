@@ -5,7 +5,7 @@
 import { CHANNELS, type Chunk, type StdioChannel } from '../../protocol/wire/frame.ts';
 import type { SessionEnd } from '../file/columns.ts';
 import { FAULT_KIND, type FaultyFrame, faultItem } from './batch.ts';
-import { type RecorderOptions, startWriter, type Watched } from './thread.ts';
+import { type RecorderOptions, type RecordingRules, startWriter, type Watched } from './thread.ts';
 
 export type Recorder = Watched & {
   /** Keeps a copy of the chunk. In strict mode it may return a promise: wait for it before reading on. */
@@ -15,6 +15,8 @@ export type Recorder = Watched & {
   /** Keeps a line that a fault was put into. What came before it on its channel must have ended a line. */
   appendFaulty(frame: FaultyFrame): void;
   serverStarted(pid: number): void;
+  /** What is recorded from now on, and what waits, is recorded by these rules. */
+  setRules(rules: RecordingRules): void;
   /** Whether the client has vanished, as far as it is known who it is. */
   isClientGone(): boolean;
   /** Whether the store could be opened. */
@@ -67,6 +69,7 @@ export function openRecorder(options: RecorderOptions): Recorder {
       const pid = writer.clientPid();
       return pid !== null && !exists(pid);
     },
+    setRules: writer.setRules,
     figures: writer.figures,
     queue: writer.queue,
     opened: writer.opened,
