@@ -165,7 +165,7 @@ function dropped(engine, monday) {
     { encoding: 'utf8' },
   );
   const seconds = (performance.now() - began) / 1000;
-  const [, sessions] = /deleted (\d+) sessions/.exec(said) ?? [];
+  const [, sessions] = /deleted ([\d,]+) sessions/.exec(said) ?? [];
   if (sessions === undefined) throw new Error(`no week was deleted: ${said}`);
   return figureRow(`engine maintain that drops a week of ${sessions} sessions, with its start`, seconds, {
     unit: 's',

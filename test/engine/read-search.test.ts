@@ -116,6 +116,15 @@ withEngine('a search of an engine', () => {
     );
     expect(rows[0]?.count).toBe(12);
 
+    await client.query('COMMIT');
+    // Of a few frames every plan is a good one.
+    await own.database.query(
+      `INSERT INTO tapedeck.frame (session, day, seq, size, payload) SELECT gen_random_uuid(), $1::date, i, 40,
+         convert_to(md5(i::text), 'UTF8') FROM generate_series(1, 20000) AS i`,
+      [known.ranges[0]?.[0]],
+    );
+    await own.database.query('ANALYZE tapedeck.frame');
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     await client.query('SET LOCAL enable_seqscan = off');
     const plan = await client.query<{ 'QUERY PLAN': string }>(
       `EXPLAIN ${textIndexSql(1, known.ranges)}`
