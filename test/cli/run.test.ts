@@ -29,8 +29,7 @@ function environmentOf(folder: string, more: Record<string, string> = {}): Recor
     HOME: folder,
     XDG_DATA_HOME: join(folder, 'data'),
     TMPDIR: folder,
-    HTTPS_PROXY: '',
-    https_proxy: '',
+    ...{ HTTPS_PROXY: '', https_proxy: '', HTTP_PROXY: '', http_proxy: '', ALL_PROXY: '', all_proxy: '' },
     NODE_DISABLE_COMPILE_CACHE: '1',
     ...more,
   };
@@ -75,6 +74,17 @@ test('a client that goes past the proxy, or cannot be started, is told of', asyn
     code: 127,
     stderr: expect.stringContaining('no such command'),
   });
+});
+
+test.each([
+  ['HTTPS_PROXY', 'HTTPS_PROXY'],
+  ['http_proxy', 'HTTP_PROXY'],
+  ['ALL_PROXY', 'ALL_PROXY'],
+])('that another proxy of the environment is not used is said: %s', async (variable, said) => {
+  const { url } = await startServer((_, response) => response.end('{}'));
+  const words = ['run', '--db', tempStore(), '--forward', url, '--', process.execPath, '-e', '0'];
+  const env = environmentOf(tempFolder(), { [variable]: 'http://127.0.0.1:9' });
+  expect((await tapedeck(words, { env }).ended).stderr).toContain(`WARNING: ${said} is set`);
 });
 
 test.each([

@@ -211,13 +211,15 @@ export function sayCautions(
 ): void {
   if (isInsecure)
     log.warn('insecure', 'WARNING: --insecure: the certificates of the servers are not verified');
-  const { HTTPS_PROXY, https_proxy } = io.env;
-  if (HTTPS_PROXY || https_proxy)
+  const other = OTHER_PROXIES.find((name) => io.env[name] || io.env[name.toLowerCase()]);
+  if (other !== undefined)
     log.warn(
       'other-proxy',
-      'WARNING: HTTPS_PROXY is set, and tapedeck does not use it: it goes to all servers directly',
+      `WARNING: ${other} is set, and tapedeck does not use it: it goes to all servers directly`,
     );
 }
+
+const OTHER_PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'] as const;
 
 /** `tapedeck record --forward`. */
 
