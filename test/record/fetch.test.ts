@@ -91,7 +91,7 @@ test('each way to read a body gives what it gives without, and the bytes are rec
   for (const [name, read] of Object.entries(WAYS)) {
     const plain = await fetch(url);
     const watched = await recorded(url);
-    expect(watched).toBeInstanceOf(Response);
+    expect(watched instanceof plain.constructor).toBe(true);
     expect([watched.bodyUsed, watched.url, watched.type, watched.ok]).toEqual([false, url, plain.type, true]);
     expect(await read(watched), name).toEqual(await read(plain));
     expect(watched.bodyUsed, name).toBe(plain.bodyUsed);
