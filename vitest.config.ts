@@ -56,14 +56,14 @@ const ENGINE = ['test/engine/*.test.ts'];
 
 /** What other programs make of tapedeck, recordings that are large, and what another file shows with less. */
 const FULL_ONLY = [
-  'test/cli/{play/suggest,redact-beside}.test.ts',
+  'test/cli/{first/demo,play/suggest,redact-beside}.test.ts',
   'test/engine/{read-cache,read-search,tls}.test.ts',
   'test/fault/clients.test.ts',
   'test/fault/plans.test.ts',
   'test/http/inspector.test.ts',
-  'test/kit/examples.test.ts',
+  'test/kit/{examples,vitest}.test.ts',
   'test/record/kill.test.ts',
-  'test/replay/long-recording.test.ts',
+  'test/replay/{long-recording,model}.test.ts',
   'test/run/own-clients.test.ts',
   'test/survey/run.test.ts',
   'test/web/browser/{copies,details,large,oauth,report,run,store}.test.ts',
