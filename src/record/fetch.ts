@@ -11,6 +11,7 @@ import { type HttpRecorder, openHttpRecorder } from '../store/record/http-record
 import type { Door, RecordingOptions } from './door.ts';
 import { type FetchCall, pairsOf, readRequest } from './fetch-request.ts';
 import { type StreamWatcher, watchBody } from './fetch-response.ts';
+import { createOneListener } from './one-listener.ts';
 import { readRecordingOptions } from './options.ts';
 import { createTape, type DoorTape, endOf, httpStart, isTurnedOff } from './tape.ts';
 
@@ -198,20 +199,7 @@ class FetchExchange {
   }
 }
 
-const aborting = new WeakMap<AbortSignal, Set<() => void>>();
-
-/** One listener for each signal: a client may have the same one for all of its calls. Returns how to hear it no more. */
-function onAbort(signal: AbortSignal, listener: () => void): () => void {
-  const listeners = aborting.get(signal) ?? new Set();
-  if (!aborting.has(signal)) {
-    aborting.set(signal, listeners);
-    signal.addEventListener('abort', () => {
-      for (const one of [...listeners]) one();
-    });
-  }
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-}
+const onAbort = createOneListener<AbortSignal>((signal, onEnd) => signal.addEventListener('abort', onEnd));
 
 const LEFT = 'the client gave the call up';
 

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { now } from '../capture/clock.ts';
 import type { HttpEvent } from '../protocol/wire/http-event.ts';
 import type { HttpRecorder } from '../store/record/http-recorder.ts';
+import { createOneListener } from './one-listener.ts';
 import { bytesOf } from './stdio.ts';
 import type { DoorTape } from './tape.ts';
 
@@ -206,20 +207,7 @@ function set(object: object, name: string, value: Method): void {
   Object.defineProperty(object, name, { value, configurable: true, writable: true, enumerable: false });
 }
 
-const closing = new WeakMap<Socket, Set<() => void>>();
-
-/** One listener for each connection, however many requests come on it. Returns how to hear it no more. */
-function onClose(socket: Socket, listener: () => void): () => void {
-  const listeners = closing.get(socket) ?? new Set();
-  if (!closing.has(socket)) {
-    closing.set(socket, listeners);
-    socket.once('close', () => {
-      for (const one of [...listeners]) one();
-    });
-  }
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-}
+const onClose = createOneListener<Socket>((socket, onEnd) => socket.once('close', onEnd));
 
 type Head = { status: number; statusMessage: string; rawHeaders: readonly string[] };
 

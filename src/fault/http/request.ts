@@ -81,7 +81,7 @@ export class HeldRequest {
     return hasRoom;
   }
 
-  /** From now on the request is as any other. */
+  /** Lets the request go on as it is; its body is not held any more. */
   #forward(): void {
     const { opening } = this.#options;
     this.#state = 'gone';
