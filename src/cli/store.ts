@@ -2,6 +2,7 @@
 
 import type { Needs } from '../engine/read/needs.ts';
 import { TapedeckError } from '../errors.ts';
+import type { CountedFigures } from '../inspect/figures/chosen-figures.ts';
 import type { Filter } from '../inspect/filter/filter.ts';
 import { type OpenOptions, openFor } from '../sources/open-for.ts';
 import { openForReading, openStore, type Store } from '../store/file/open.ts';
@@ -14,21 +15,21 @@ import { notices } from './output.ts';
 
 /**
  * Opens what a command wants of the store that `--db` names for reading, with an index of all its messages, for as long as `read`
- * takes. `mostFrames`: as for `openIndexed`.
+ * takes. `counted`: as for `OpenedStore`. `mostFrames`: as for `openIndexed`.
  */
 export async function withStore(
   io: Io,
   db: string | undefined,
   wanted: Needs,
-  read: (store: Store) => void | Promise<void>,
+  read: (store: Store, counted: CountedFigures | undefined) => void | Promise<void>,
   mostFrames?: number,
 ): Promise<void> {
-  const { store, close } = await openFor(storeOf(io, db), wanted, {
+  const { store, counted, close } = await openFor(storeOf(io, db), wanted, {
     ...readingOf(io),
     mostFrames,
   });
   try {
-    await read(store);
+    await read(store, counted);
   } finally {
     close();
   }

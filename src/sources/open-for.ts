@@ -1,6 +1,7 @@
 /** Opens what a command reads: a store of this machine, or of an engine what the command asks for. */
 
 import type { Needs } from '../engine/read/needs.ts';
+import type { CountedFigures } from '../inspect/figures/chosen-figures.ts';
 import type { Store } from '../store/file/open.ts';
 import { isEngineUrl } from '../store/file/path.ts';
 import { type CatchUpNotices, openIndexed } from '../store/keep/catch-up.ts';
@@ -25,8 +26,8 @@ export type OpenNotices = CatchUpNotices & {
 /** What nobody is told of. */
 export const SILENT = { onPulled() {}, onCounted() {}, onFetched() {}, onNote() {} };
 
-/** `close` removes what was fetched, too. `file`: where it is. */
-export type OpenedStore = { store: Store; file: string; close(): void };
+/** `close` removes what was fetched, too. `file`: where it is. `counted`: where figures are wanted, those that came in place of frames. */
+export type OpenedStore = { store: Store; file: string; counted?: CountedFigures; close(): void };
 
 /**
  * Opens `db` for reading: the path of a store, or the URL of an engine, of which what is needed is fetched. Throws `TapedeckError` where

@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseFilter } from '../../src/inspect/filter/filter.ts';
 import { openFor, SILENT } from '../../src/sources/open-for.ts';
-import { openStore } from '../../src/store/file/open.ts';
+import { openForReading, openStore } from '../../src/store/file/open.ts';
 import { NO_NOTICES } from '../../src/store/keep/catch-up.ts';
 import { withEngine } from '../support/engine.ts';
 import { anyFilter, anySession, FILTERED_AT, recordingOf } from '../support/filters.ts';
 import { expectSame, fleet, newStore, ship } from '../support/fleet.ts';
-import { inFull, scale } from '../support/scale.ts';
+import { IS_FULL, inFull, scale } from '../support/scale.ts';
 import { storeSession } from '../support/stored.ts';
 import { tapedeckInProcess, tempStore } from '../support/tapedeck.ts';
 import { importText } from '../support/text-recording.ts';
@@ -29,6 +29,23 @@ const LINES = [
   `{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"${'y'.repeat(50_000)}"}]}}`,
   '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"b"}}',
 ];
+
+/** Halves and parts of what is in a store, by times of its frames. */
+function timeFilters(file: string): string[] {
+  const store = openForReading(file);
+  const times = store.prepare<[], number>('SELECT at FROM frame ORDER BY at').pluck().all();
+  store.close();
+  const written = (share: number) =>
+    `"${new Date((times[Math.floor(share * (times.length - 1))] ?? 0) / 1000).toISOString()}"`;
+  return [
+    `since=${written(0.5)}`,
+    `until=${written(0.3)}`,
+    `since=${written(0.2)} until=${written(0.7)}`,
+    `(since=${written(0.1)} not name=none) (transport=stdio or transport=http)`,
+    `not since=${written(0.6)}`,
+    `since=${written(1)} name=none`,
+  ];
+}
 
 withEngine('figures of an engine', () => {
   test('are those of the store, of random sessions and filters', async () => {
@@ -52,6 +69,60 @@ withEngine('figures of an engine', () => {
       await expectSame(own, file, ['list', '--json', '--filter', text]);
     }
     await expectSame(own, file, ['stats', '--json', '--filter', 'tool=a since=2026-01-01']);
+    // Times cut through sessions, where calls are open too.
+    for (const text of timeFilters(file))
+      for (const by of IS_FULL ? ['tool', 'session'] : ['tool'])
+        await expectSame(own, file, ['stats', '--all', '--json', '--by', by, '--filter', text]);
+  });
+
+  test('come without frames, but for sessions where these alone tell', async () => {
+    const own = await fleet();
+    const whole = LINES.slice(0, -1);
+    const lost = `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"${'l'.repeat(99)}"}}`;
+    const odd = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"\\u0000"}}';
+    const answer = '{"jsonrpc":"2.0","id":9,"result":{"content":[]}}';
+    const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}';
+    const file = newStore((store) => {
+      const add = (name: string, lines: string[], i: number) =>
+        storeSession(store, { start: { name, at: FILTERED_AT + i * 1e9 }, lines });
+      add('plain', whole, 0);
+      add('lost', [...whole, lost], 1);
+      add('odd', [...whole, odd, answer], 2);
+      add('cancelled', [...whole, lost, cancel], 3);
+      add('silent', ['{"jsonrpc":"2.0","method":"notifications/initialized"}'], 4);
+    });
+    await ship(own, file);
+    const counted = async (filter: string) => {
+      const opened = await openFor(
+        own.reader,
+        { of: 'matches', filter: parseFilter(filter, FILTERED_AT), isCounted: true },
+        { notices: { ...NO_NOTICES, ...SILENT }, env: { ...process.env, ...own.env } },
+      );
+      const names = opened.store
+        .prepare<[], [number, string, number]>(
+          'SELECT number, name, (SELECT count(*) FROM message WHERE session = number) FROM session ORDER BY name',
+        )
+        .raw()
+        .all()
+        .map(([number, name, rows]) => `${name} ${opened.counted?.has(number) ? 'counted' : rows}`);
+      opened.close();
+      return names;
+    };
+    const all = ['cancelled 8', 'lost 7', 'odd 8', 'plain counted', 'silent counted'];
+    expect(await counted('')).toEqual(all);
+    expect(await counted('since=2001-01-01 not name=none')).toEqual(all);
+    // The newest is always here; of it nothing counts.
+    expect(await counted('(name=plain or name=lost) since=2001-01-01')).toEqual([
+      'lost 7',
+      'plain counted',
+      'silent 0',
+    ]);
+    // More than times is about frames.
+    expect(await counted('tool=a name=plain')).toEqual(['plain 6', 'silent 0']);
+    for (const words of [[], ['--by', 'session'], ['--by', 'method'], ['--filter', 'since=2001-01-01']])
+      await expectSame(own, file, ['stats', '--all', '--json', ...words]);
+    for (const name of ['plain', 'lost', 'odd', 'cancelled', 'silent'])
+      await expectSame(own, file, ['stats', name, '--json']);
   });
 
   inFull(

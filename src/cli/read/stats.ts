@@ -64,10 +64,14 @@ export async function stats(
   const wanted: Needs = all
     ? { of: 'matches', filter, isCounted: true }
     : { of: 'sessions', references: [session ?? 'latest'], filter, isCounted: true };
-  await withStore(io, db, wanted, async (store) => {
+  await withStore(io, db, wanted, async (store, counted) => {
     const only = all ? null : findSession(store, session ?? 'latest');
     const openFile = () => openSide(io, db, store);
-    const figures = chosenFigures(store, openFile, { only, filter, by, version: VERSION });
+    const figures = chosenFigures(store, openFile, {
+      ...{ only, filter, by },
+      version: VERSION,
+      ...(counted !== undefined && { counted }),
+    });
     const together = putTogether(withProgress(io, figures), by, all);
     const look = {
       isPlain: io.stdout.isTTY !== true,

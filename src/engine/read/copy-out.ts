@@ -19,19 +19,19 @@ const HEADER_BYTES = SIGNATURE_BYTES + 8;
 const END = -1;
 
 /**
- * The rows of a query, each with a value for every item of `readings`. Throws the engine's error; where the connection ends
- * before the last row, too.
+ * The rows of a query as they come, some at a time, each with a value for every item of `readings`. Throws the engine's error; where
+ * the connection ends before the last row, too.
  */
 export async function* copyOut(
   client: Client,
   query: string,
   readings: readonly Reading[],
-): AsyncGenerator<Value[]> {
+): AsyncGenerator<Value[][]> {
   const stream = client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`));
   const parser = createParser(readings);
   const lost = onceLost(client, stream);
   try {
-    for await (const chunk of stream) yield* parser.feed(chunk as Buffer);
+    for await (const chunk of stream) yield parser.feed(chunk as Buffer);
   } finally {
     lost.forget();
   }
@@ -52,7 +52,7 @@ function onceLost(client: Client, stream: { destroy(error: Error): unknown }): {
   };
 }
 
-type Parser = { feed(chunk: Buffer): Generator<Value[]>; isOver(): boolean };
+type Parser = { feed(chunk: Buffer): Value[][]; isOver(): boolean };
 
 function createParser(readings: readonly Reading[]): Parser {
   let chunks: Buffer[] = [];
@@ -84,10 +84,11 @@ function createParser(readings: readonly Reading[]): Parser {
     return { row, end: at };
   }
 
-  function* feed(chunk: Buffer): Generator<Value[]> {
+  function feed(chunk: Buffer): Value[][] {
+    const rows: Value[][] = [];
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes < needed || isOver) return;
+    if (bytes < needed || isOver) return rows;
     const data = chunks.length === 1 ? chunk : Buffer.concat(chunks);
     let at = 0;
     if (!hasHeader) {
@@ -103,13 +104,14 @@ function createParser(readings: readonly Reading[]): Parser {
       at = next.end;
       if (next.row === null) {
         isOver = true;
-        return;
+        return rows;
       }
-      yield next.row;
+      rows.push(next.row);
     }
     const rest = data.subarray(at);
     chunks = [rest];
     bytes = rest.length;
+    return rows;
   }
 
   return { feed, isOver: () => isOver };

@@ -85,6 +85,8 @@ export type FetchedStore = {
   numberOf(key: string): number | undefined;
   /** The numbers of those that are here with all their frames. */
   whole: Set<number>;
+  /** What is counted of sessions, in place of their frames. */
+  counted: Map<number, string>;
   /** Puts the session's own row, with its labels and runs, in; sessions come from the newest to the oldest. Returns its number. */
   addSession(key: string, row: Record<string, Value>, id: string): number;
   /** Brings the session's own row up to date; its labels and runs stay. */
@@ -118,15 +120,17 @@ export function createFetched(folder: string): FetchedStore {
   const numbers = new Map<string, number>();
   const putters = new Map<string, Put>();
   const edits = prepareEdits(store);
+  let putSession: ReturnType<typeof preparePutSession> | undefined;
   let next = FIRST_NUMBER;
 
   return {
-    ...{ store, file, whole: new Set() },
+    ...{ store, file, whole: new Set(), counted: new Map() },
     numberOf: (key) => numbers.get(key),
     addSession(key, row, id) {
       const number = next;
       next -= 1;
-      putSession(store, number, { ...restored(row), id });
+      putSession ??= preparePutSession(store);
+      putSession(number, { ...restored(row), id });
       numbers.set(key, number);
       return number;
     },
@@ -172,32 +176,34 @@ function namesIn(folder: string): string[] {
 
 /** The true values, where the engine's text could not hold them. */
 function restored(row: Record<string, Value>): Record<string, Value> {
-  const { odd, ...rest } = row;
-  if (!Buffer.isBuffer(odd)) return rest;
+  const { odd } = row;
+  if (!Buffer.isBuffer(odd)) return row;
   const values = JSON.parse(odd.toString('utf8')) as Record<string, unknown>;
   const texts = Object.entries(values).map(([name, value]) => [
     name,
     typeof value === 'string' ? value : JSON.stringify(value),
   ]);
-  return { ...rest, ...Object.fromEntries(texts) };
+  return { ...row, ...Object.fromEntries(texts) };
 }
 
 function columnsOf(store: Store, table: string): string[] {
   return (store.pragma(`table_info(${table})`) as { name: string }[]).map(({ name }) => name);
 }
 
-function putSession(store: Store, number: number, { labels, runs, ...row }: Record<string, Value>): void {
-  const columns = columnsOf(store, 'session').filter((name) => Object.hasOwn(row, name));
-  const places = columns.map((name) => `@${name}`);
-  store
-    .prepare(`INSERT INTO session (number, ${columns.join(', ')}) VALUES (@number, ${places.join(', ')})`)
-    .run({ ...row, number });
+/** Prepared once: `list` puts a thousand in. */
+function preparePutSession(store: Store): (number: number, row: Record<string, Value>) => void {
+  const columns = columnsOf(store, 'session').filter((name) => SESSION_TABLE.columns.includes(name));
+  const places = columns.map(() => '?').join(', ');
+  const insert = store.prepare(`INSERT INTO session (number, ${columns.join(', ')}) VALUES (?, ${places})`);
   const label = store.prepare('INSERT INTO label (session, key, value) VALUES (?, ?, ?)');
-  for (const [key, value] of Object.entries(JSON.parse(String(labels ?? '{}')) as Record<string, string>))
-    label.run(number, key, value);
   const run = store.prepare('INSERT OR IGNORE INTO run (session, kind, key, id) VALUES (?, ?, ?, ?)');
-  const all = JSON.parse(String(runs ?? '[]')) as { kind: string; key: string; id: string }[];
-  for (const { kind, key, id } of all) run.run(number, kind, key, id);
+  return (number, row) => {
+    insert.run(number, ...columns.map((name) => row[name] ?? null));
+    const labels = JSON.parse(String(row['labels'] ?? '{}')) as Record<string, string>;
+    for (const [key, value] of Object.entries(labels)) label.run(number, key, value);
+    const runs = JSON.parse(String(row['runs'] ?? '[]')) as { kind: string; key: string; id: string }[];
+    for (const { kind, key, id } of runs) run.run(number, kind, key, id);
+  };
 }
 
 function updateSession(store: Store, number: number, row: Record<string, Value>): void {

@@ -3,11 +3,12 @@
 import { TapedeckError } from '../../errors.ts';
 import { filterField } from '../../inspect/filter/fields.ts';
 import { EVERYTHING, type Filter, isAboutSessions } from '../../inspect/filter/filter.ts';
-import { eachSessionWith } from '../../inspect/filter/sql.ts';
+import { eachCandidate, eachSessionWith } from '../../inspect/filter/sql.ts';
 import { eachHit } from '../../inspect/search.ts';
 import type { Store } from '../../store/file/open.ts';
 import { type SessionRow, sessionsBehind, stateOf } from '../../store/read/sessions.ts';
 import { candidatesFor, type IndexedTexts } from './candidates.ts';
+import { timesApart } from './counts.ts';
 import type { FetchedStore } from './fetched.ts';
 import type { Finder, Found } from './find.ts';
 import type { Puller, PullNotices } from './pull.ts';
@@ -89,7 +90,7 @@ async function fetchNamed(
     return puller.rows(found);
   }
   const named = `${one.host}/${one.id}` === reference ? { ...one, id: reference } : one;
-  await (isCounted && !asksForText(filter) ? fetchCounted([named], work) : fetchWhole([named], work));
+  await (isCounted ? fetchCounted([named], filter, work) : fetchWhole([named], work));
   if (!one.isSealed)
     options.notices.onNote(`session ${one.id} has not arrived whole yet${howFar(work, one)}`);
   const [, ...earlier] = await finder.ofSameServer(one, EARLIER_SESSIONS + 1);
@@ -133,8 +134,25 @@ async function fetchWhole(sessions: readonly Found[], { puller, fetched, options
   }
 }
 
-/** Brings what figures are made of. Where an index is not complete it takes the payloads to complete it. */
-async function fetchCounted(sessions: readonly Found[], work: Fetching): Promise<void> {
+/** Brings the figures of the calls for which the filter holds, or what they are made of. */
+async function fetchCounted(sessions: readonly Found[], filter: Filter, work: Fetching): Promise<void> {
+  const apart = timesApart(filter);
+  if (apart === null) {
+    await (asksForText(filter) ? fetchWhole(sessions, work) : fetchLight(sessions, work));
+    return;
+  }
+  const { puller, fetched } = work;
+  await puller.rows(sessions);
+  const held = new Set([...eachCandidate(fetched.store, apart.ofSessions)].map(({ number }) => number));
+  // Of the others nothing counts, whatever they have.
+  const wanted = sessions.filter(({ key }) => held.has(Number(fetched.numberOf(key))));
+  const [sealed, others] = [true, false].map((is) => wanted.filter(({ isSealed }) => isSealed === is));
+  const left = await puller.counts(sealed ?? [], apart.times);
+  await fetchLight([...(others ?? []), ...left], work);
+}
+
+/** Brings everything but payloads and headers. Where an index is not complete it takes the payloads to complete it. */
+async function fetchLight(sessions: readonly Found[], work: Fetching): Promise<void> {
   const { puller } = work;
   await puller.figures(sessions.filter(({ isIndexed }) => isIndexed));
   await fetchWhole(
@@ -165,7 +183,8 @@ async function fetchMatches(needs: Extract<Needs, { of: 'matches' }>, work: Fetc
   for (;;) {
     const wave = await finder.newest(size, condition, last);
     if (!needsFrames) await puller.rows(wave);
-    else if ((isCounted || isList) && !asksForText(filter)) await fetchCounted(wave, work);
+    else if (isCounted) await fetchCounted(wave, filter, work);
+    else if (isList && !asksForText(filter)) await fetchLight(wave, work);
     else await fetchWhole(wave, work);
     if (withRuns) await puller.rows(await finder.inRunsOf(wave));
     last = wave.at(-1);

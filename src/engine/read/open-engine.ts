@@ -27,7 +27,7 @@ export async function openEngine(
   url: string,
   needs: Needs,
   options: EngineOptions,
-): Promise<Pick<FetchedStore, 'store' | 'file' | 'whole' | 'close'>> {
+): Promise<Pick<FetchedStore, 'store' | 'file' | 'whole' | 'counted' | 'close'>> {
   const reading = await connectReader(url, options);
   try {
     await reading.atOneMoment((work) => fetchNeeds(needs, work));

@@ -2,8 +2,12 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Client } from 'pg';
+import { figuresText } from '../../inspect/figures/call-figures.ts';
+import { weighLists } from '../../inspect/figures/costs.ts';
+import type { Term } from '../../inspect/filter/filter.ts';
 import type { Cache } from './cache.ts';
 import { copyOut } from './copy-out.ts';
+import { countsOfCalls } from './counts.ts';
 import { COUNTED_TABLES, type FetchedStore, FRAME_TABLES, type ReadTable, SESSION_TABLE } from './fetched.ts';
 import type { Found } from './find.ts';
 
@@ -24,6 +28,11 @@ export type Puller = {
   frames(sessions: readonly Found[]): Promise<void>;
   /** What figures are made of: everything but payloads and headers, with the lists of tools that servers have given. */
   figures(sessions: readonly Found[]): Promise<void>;
+  /**
+   * Figures themselves, of calls whose requests passed at these times, of sealed sessions whose rows are here. Returns the sessions of which
+   * it takes more to know them.
+   */
+  counts(sessions: readonly Found[], times: readonly Term[]): Promise<Found[]>;
   /** Of sessions whose rows are here: the lists of tools that their servers have given. */
   tools(sessions: readonly Found[]): Promise<void>;
   /** The rows of sessions that have begun since, as they were before anything of them came. */
@@ -62,16 +71,16 @@ export function createPuller(
     let count = 0;
     store.exec('BEGIN');
     try {
-      for await (const [key, ...values] of copyOut(
-        client,
-        `SELECT ${sql} FROM tapedeck.${name} AS x ${from}`,
-        readings,
-      )) {
-        const row: Record<string, Value> = {};
-        for (const [i, column] of columns.entries()) row[column] = values[i] ?? null;
-        take(String(key), row);
-        count += 1;
-        if (count % ROWS_IN_A_TURN !== 0) continue;
+      const query = `SELECT ${sql} FROM tapedeck.${name} AS x ${from}`;
+      for await (const some of copyOut(client, query, readings)) {
+        for (const [key, ...values] of some) {
+          const row: Record<string, Value> = {};
+          for (const [i, column] of columns.entries()) row[column] = values[i] ?? null;
+          take(String(key), row);
+        }
+        count += some.length;
+        if (count < ROWS_IN_A_TURN) continue;
+        count = 0;
         store.exec('COMMIT');
         await nextTurn();
         store.exec('BEGIN');
@@ -189,19 +198,45 @@ export function createPuller(
     const empty = store.prepare('DELETE FROM frame WHERE session = ? AND seq = ?');
     const places = sessions.flatMap(({ key }) => {
       const number = Number(fetched.numberOf(key));
-      return asked.all(number).map((seq) => {
+      return asked.all(number).map((seq): [string, number] => {
         empty.run(number, seq);
-        return `('${key}'::uuid, ${seq}::bigint)`;
+        return [key, seq];
       });
     });
-    for (const some of slices(places, ROWS_AT_ONCE))
+    await framesAt(places, sessions);
+  }
+
+  /** Some frames of these sessions, each by its session's key and its number. */
+  async function framesAt(
+    places: readonly (readonly [key: string, seq: number])[],
+    sessions: readonly Found[],
+  ): Promise<void> {
+    for (const some of slices(places, ROWS_AT_ONCE)) {
+      const values = some.map(([key, seq]) => `('${key}'::uuid, ${seq}::bigint)`);
       for (const name of ['frame', 'frame_part'])
         await copy(
           tableNamed(name),
-          `JOIN (VALUES ${some.join(', ')}) AS v (key, seq) ON x.session = v.key AND x.seq = v.seq
+          `JOIN (VALUES ${values.join(', ')}) AS v (key, seq) ON x.session = v.key AND x.seq = v.seq
            ${among(sessions)} ${order(tableNamed(name))}`,
           addTo(name),
         );
+    }
+  }
+
+  async function counts(sessions: readonly Found[], times: readonly Term[]): Promise<Found[]> {
+    const found = await countsOfCalls(client, sessions, times);
+    const places = [...found].flatMap(([key, { lists: answers }]) =>
+      answers.map(({ seq }): [string, number] => [key, seq]),
+    );
+    await framesAt(places, sessions);
+    for (const [key, { figures: made, lists: answers }] of found) {
+      const number = Number(fetched.numberOf(key));
+      weighLists(made.costs, fetched.store, number, answers);
+      fetched.counted.set(number, figuresText(made));
+    }
+    counted += found.size;
+    notices.onCounted(counted);
+    return sessions.filter(({ key }) => !found.has(key));
   }
 
   /** Of a session that is still arriving the row is ahead of its frames. */
@@ -272,7 +307,7 @@ export function createPuller(
     return [Math.max(seq ?? 0, indexed ?? 0), indexed ?? 0, exchange ?? 0];
   }
 
-  return { rows, frames, figures, tools, begun, rest };
+  return { rows, frames, figures, counts, tools, begun, rest };
 }
 
 type Value = string | number | Buffer | null;

@@ -6,6 +6,7 @@ import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
 import { type Filter, isAboutSessions } from '../filter/filter.ts';
 import { eachCandidate, eachSessionWith, selectFrames } from '../filter/sql.ts';
+import { readFigures } from './call-figures.ts';
 import { eachFigures, type SomeFigures, summedFigures } from './kept-figures.ts';
 import { prepareFigures } from './session-figures.ts';
 import type { Grouping } from './stats.ts';
@@ -17,14 +18,23 @@ type Choice = {
   by: Grouping;
   /** Whose figures may be kept. */
   version: string;
+  /** What is known already. */
+  counted?: CountedFigures;
 };
+
+/**
+ * Figures that came in place of the frames of their sessions, by their numbers, as `figuresText` has them: of the calls for which
+ * the filter holds, and of none where there is one.
+ */
+export type CountedFigures = ReadonlyMap<number, string>;
 
 /** `openSide`: the file beside the store, for what is kept of all sessions; null where it cannot be kept. */
 export function chosenFigures(
   store: Store,
   openSide: () => SideFile | null,
-  { only, filter, by, version }: Choice,
+  { only, filter, by, version, counted }: Choice,
 ): Iterable<SomeFigures> {
+  if (counted !== undefined && counted.size > 0) return withCounted(store, counted, only, filter);
   if (filter !== undefined && !isAboutSessions(filter))
     return selectedFigures(store, only, eachCandidate(store, filter), selectFrames(store, filter));
   const sessions = filter === undefined ? eachSession(store) : eachSessionWith(store, filter);
@@ -51,6 +61,26 @@ function* keptFigures(
       : eachFigures(store, side, sessions, version);
   } finally {
     side?.close();
+  }
+}
+
+/** Of a store that nothing is kept beside: what is counted already, and in its place among them what is not. */
+function* withCounted(
+  store: Store,
+  counted: CountedFigures,
+  only: SessionRow | null,
+  filter: Filter | undefined,
+): Generator<SomeFigures> {
+  const selected = filter === undefined || isAboutSessions(filter) ? null : filter;
+  const make = prepareFigures(store, selected === null ? undefined : selectFrames(store, selected));
+  const others = filter === undefined ? eachSession(store) : eachCandidate(store, filter);
+  const wanted = new Set([...others].map(({ number }) => number));
+  for (const session of [...eachSession(store)]) {
+    if (only !== null && session.id !== only.id) continue;
+    const text = counted.get(session.number);
+    if (text === undefined && !wanted.has(session.number)) continue;
+    const figures = text === undefined ? make(session) : readFigures(text);
+    if (selected === null || figures.topics.length > 0) yield { session, sessions: 1, figures };
   }
 }
 
