@@ -56,6 +56,19 @@ test('an answer about anything has at most 20 kB', async () => {
   await agent.call('get_call', { seq: 2 });
 });
 
+test('a session that was never redacted has its own labels and command', async () => {
+  const texts = ['one', 'two'].map((name) =>
+    stdioSession([says(1, callOf(1, name, {})), replies(2, resultOf(1, text(name)))], {
+      ...{ name, labels: { of: name }, command: ['node', `${name}.js`] },
+    }),
+  );
+  const agent = await askStore(await storeOfTexts(...texts));
+  for (const name of ['one', 'two'])
+    expect(await agent.recorded('get_session', { session: name })).toMatchObject({
+      session: { name, labels: { of: name }, command: ['node', `${name}.js`] },
+    });
+});
+
 test('the pages of a list have every call once, in order', async () => {
   const count = scale(3000, 250);
   const calls = Array.from({ length: count }, (_, i) => [

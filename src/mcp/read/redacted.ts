@@ -122,14 +122,16 @@ function isRedacted(store: Store, session: number): boolean {
   return store.prepare<[number]>('SELECT 1 FROM masking WHERE session = ?').get(session) === undefined;
 }
 
-/** What the row of a session says of it, without secrets. */
+/** What the row of a session says of it, without secrets; of the session itself also where the row is that of a copy. */
 export function prepareHeads(
   store: Store,
   reveal: boolean,
 ): (session: SessionRow) => { row: SessionRow; labels: object; command: readonly string[] | null } {
   const redactor = redactorFor(store);
+  // A copy is in a store of its own, under another number.
+  const numberOf = store.prepare<[string], number>('SELECT number FROM session WHERE id = ?').pluck();
   return (session) => {
-    const { labels, command } = sessionDetails(store, session.number);
+    const { labels, command } = sessionDetails(store, numberOf.get(session.id) ?? 0);
     const { name, target } = session;
     const head = { name, labels, target, command, cwd: null };
     const shown = reveal ? head : redactStart(head, redactor);
