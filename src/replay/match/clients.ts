@@ -52,6 +52,8 @@ export type Clients = {
   unasked(): number[];
   /** How many calls they have. */
   size: number;
+  /** Reads calls before anybody asks for them, as long as there is time. */
+  readAhead(isTime: () => boolean): void;
 };
 
 /** What a client says of itself. */
@@ -75,6 +77,7 @@ type RoleCalls = {
   connect(): CallCursor;
   tryOut(): Pick<CallCursor, 'next'>;
   unasked(): Iterable<number>;
+  readAhead(isTime: () => boolean): void;
 };
 
 type Player = {
@@ -250,6 +253,9 @@ export function createClients(recording: Recording, options: ClientsOptions): Cl
     connect,
     unasked: () => roles.flatMap(({ calls }) => [...calls.unasked()]).toSorted((a, b) => a - b),
     size: roles.reduce((size, { calls }) => size + calls.size, 0),
+    readAhead(isTime) {
+      for (const { calls } of roles) calls.readAhead(isTime);
+    },
   };
 }
 
@@ -313,6 +319,7 @@ function roleCalls(
     *unasked() {
       for (const n of matcher.unasked()) yield callOf(n);
     },
+    readAhead: matcher.readAhead,
   };
 }
 

@@ -156,6 +156,8 @@ export type RecordingKeys = {
   digestOf(call: number): string | null;
   /** Says that a request comes again, whose key this is: the next ones with its text have their key at once. */
   expectAgain(key: RequestKey): void;
+  /** Live requests with the text of a call whose digest is made in here have their key at once. */
+  expecting(work: () => void): void;
   /**
    * Whether recorded calls with this key differ in what was redacted, by a key that is not at hand: nobody can tell them
    * apart any more, so none of them answers anybody.
@@ -178,6 +180,7 @@ export function createRecordingKeys(
   const watch = createIgnoreWatch(ignore, ignoreTool);
   const rules = readIgnoreRules(ignore, ignoreTool, anyValue, anyOrder);
   const makeKey = createKeyMaker(recording, rules, watch, matchBy);
+  let isExpecting = false;
 
   function keyAt(place: Place): RequestKey | null {
     const json = loadIfThere(recording, place);
@@ -196,7 +199,9 @@ export function createRecordingKeys(
     if (loaded === null) return null;
     const json = comparable(loaded);
     const before = makeKey.before(script.topics.methodOf(script.topicOf(call)), json);
-    return (before ?? keyOfRecorded(json))?.digest ?? null;
+    const key = before ?? keyOfRecorded(json);
+    if (isExpecting && key !== null) makeKey.expectAgain(key);
+    return key?.digest ?? null;
   }
 
   function findAmbiguous(): ReadonlySet<string> {
@@ -255,6 +260,14 @@ export function createRecordingKeys(
     keyAt,
     digestOf,
     expectAgain: makeKey.expectAgain,
+    expecting(work) {
+      isExpecting = true;
+      try {
+        work();
+      } finally {
+        isExpecting = false;
+      }
+    },
     isAmbiguous: (key) => ambiguous.size > 0 && ambiguous.has(key.digest),
     watch,
   };

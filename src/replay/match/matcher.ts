@@ -42,6 +42,8 @@ type Matcher = {
   calls: number;
   /** In the order in which they first appear. */
   methods: readonly string[];
+  /** Reads calls before anybody asks for them, in recorded order, as long as there is time. */
+  readAhead(isTime: () => boolean): void;
   connect(): CallCursor;
   /** A client that counts for nobody: what it asks was not asked for. */
   tryOut(): Pick<CallCursor, 'next'>;
@@ -137,6 +139,9 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
   }
 
   return {
+    readAhead(isTime) {
+      for (let call = 0; call < calls.size && isTime(); call += 1) index.readOne(calls.topicOf(call));
+    },
     calls: calls.size,
     methods: calls.topics.methods,
     connect: () => connect(),
@@ -185,6 +190,8 @@ export type CallTable = {
 
 /** Keys are numbered from 0; -1 stands for none, also of calls. */
 type CallIndex = {
+  /** Reads the first call of a topic that was not read yet. */
+  readOne(topic: number): void;
   /** How many keys were read so far. */
   keys(): number;
   /** Reads all calls of a topic. */
@@ -250,6 +257,7 @@ function indexCalls(calls: CallTable): CallIndex {
   const keyOf = (call: number) => (keyOfCall[call] ?? 0) - 1;
 
   return {
+    readOne,
     keys: keys.size,
     readAll(topic) {
       while (readOne(topic) !== undefined);

@@ -54,6 +54,11 @@ export type Matching = {
   unasked(): number[];
   /** How many calls there are to ask for. */
   size: number;
+  /**
+   * Reads recorded calls before the first client comes, for so many milliseconds at most: what is read then is found by its
+   * text. Those that are left are read when somebody asks for them, or for one behind them.
+   */
+  readAhead(maxMs: number): void;
   /** Says of each path to ignore that met its tool and never led to anything so. */
   idlePaths(): readonly string[];
 };
@@ -202,6 +207,14 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     },
     unasked: clients.unasked,
     size: clients.size,
+    readAhead(maxMs) {
+      const end = performance.now() + maxMs;
+      try {
+        keys.expecting(() => clients.readAhead(() => performance.now() < end));
+      } catch {
+        // Whoever asks for what cannot be read is told why.
+      }
+    },
     idlePaths: () => keys.watch.remarks(words),
   };
 }

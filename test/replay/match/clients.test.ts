@@ -290,3 +290,61 @@ test('whatever is recorded and asked in whatever order, no client hears what was
     { numRuns: scale(60, 20) },
   );
 });
+
+test('what is read ahead answers as what is read when it is asked for', async () => {
+  const ask = fc.record({
+    method: fc.constantFrom('tools/call', 'resources/read', 'nothing/recorded'),
+    n: fc.integer({ min: 0, max: 4 }),
+    isSpaced: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(ask, { maxLength: 12 }),
+      fc.array(ask, { maxLength: 16 }),
+      async (recorded, live) => {
+        const paramsOf = ({ method, n }: { method: string; n: number }) =>
+          method === 'tools/call' ? { name: 'say', arguments: { n } } : { uri: `x:${n}` };
+        const said = recorded
+          .filter(({ method }) => method !== 'nothing/recorded')
+          .map((one, i): Said => [1, one.method, { i }, paramsOf(one)]);
+        const recording = await recordingOf([enter(1, 'a'), ...said]);
+        const results = [];
+        for (const maxMs of [null, 0, 60_000]) {
+          const { matching, connect } = await stage(recording, { repeat: 'last' });
+          if (maxMs !== null) matching.readAhead(maxMs);
+          const client = connect();
+          client.ask('initialize', hello('a'));
+          const got = live.map((one) => client.ask(one.method, paramsOf(one)));
+          results.push([got, matching.unasked(), matching.idlePaths()]);
+        }
+        expect(results[1]).toEqual(results[0]);
+        expect(results[2]).toEqual(results[0]);
+      },
+    ),
+    { numRuns: scale(15, 100) },
+  );
+});
+
+test('calls that were read ahead are not read once more', async () => {
+  const recording = await recordingOf([
+    enter(1, 'a'),
+    ...[1, 2, 3].map((n): Said => [1, 'tools/call', { n }, { name: 'say', arguments: { n } }]),
+  ]);
+  let loads = 0;
+  const counted: Recording = {
+    ...recording,
+    load(place) {
+      loads += 1;
+      return recording.load(place);
+    },
+  };
+  const { matching, connect } = await stage(counted);
+  matching.readAhead(60_000);
+  const before = loads;
+  const client = connect();
+  client.ask('initialize', hello('a'));
+  for (const n of [3, 1, 2]) client.ask('tools/call', { name: 'say', arguments: { n } });
+  expect(before).toBeGreaterThan(0);
+  // The answers alone.
+  expect(loads - before).toBe(4);
+});
