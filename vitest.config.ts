@@ -57,7 +57,7 @@ const ENGINE = ['test/engine/*.test.ts'];
 /** What other programs make of tapedeck, recordings that are large, and what another file shows with less. */
 const FULL_ONLY = [
   'test/cli/{first/demo,play/suggest,redact-beside}.test.ts',
-  'test/engine/{read-cache,read-search,tls}.test.ts',
+  'test/engine/{other-readers,read-cache,read-search,tls}.test.ts',
   'test/fault/clients.test.ts',
   'test/fault/plans.test.ts',
   'test/http/inspector.test.ts',

@@ -21,12 +21,16 @@ export type Ui = {
 };
 
 /** On any free port, unless one is named. */
-export async function startUi(db: string, args: readonly string[] = [], onPort = 0): Promise<Ui> {
-  const run = startInProcess([
-    'ui',
-    ...args,
-    ...['--db', db, '--no-open', '--token', TOKEN, '--listen', `127.0.0.1:${onPort}`],
-  ]);
+export async function startUi(
+  db: string,
+  args: readonly string[] = [],
+  onPort = 0,
+  env: Record<string, string> = {},
+): Promise<Ui> {
+  const run = startInProcess(
+    ['ui', ...args, ...['--db', db, '--no-open', '--token', TOKEN, '--listen', `127.0.0.1:${onPort}`]],
+    { env },
+  );
   const link = /(http:\/\/127\.0\.0\.1:(\d+))\//;
   await until(`it listens: ${run.stderr()}`, () => link.test(run.stdout().toString()));
   const [, origin = '', port] = link.exec(run.stdout().toString()) ?? [];
