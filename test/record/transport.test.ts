@@ -18,7 +18,14 @@ import { talkToDualEra } from '../support/official-clients.ts';
 import { framesOf, sessionsOf } from '../support/recorded.ts';
 import { inFull } from '../support/scale.ts';
 import { startDualEraServer } from '../support/servers.ts';
-import { fixture, tapedeckInProcess, tempFolder, tempStore, until } from '../support/tapedeck.ts';
+import {
+  fixture,
+  listSessions,
+  tapedeckInProcess,
+  tempFolder,
+  tempStore,
+  until,
+} from '../support/tapedeck.ts';
 
 const described = { description: 'Says a text', inputSchema: { text: z.string() } };
 const say = ({ text }: { text: string }) => ({ content: [{ type: 'text' as const, text }] });
@@ -37,6 +44,8 @@ test('both ends of a connection in memory have the same messages, in their order
     'both have ended',
     () => sessionsOf(db).filter(({ ended_at }) => ended_at !== null).length === 2,
   );
+  // The era is known once a session is indexed, which comes after its end: by whoever reads it first, where time was short.
+  await listSessions(db);
   const frames = framesOf(db, 'client');
   expect(frames.map(({ channel }) => channel)).toEqual(['stdin', 'stdout', 'stdin', 'stdin', 'stdout']);
   expect(framesOf(db, 'server')).toEqual(frames);
@@ -80,6 +89,7 @@ inFull.each(['legacy', 'auto'] as const)(
     expect(recorded).toBeInstanceOf(StreamableHTTPClientTransport);
     expect(await talkToDualEra(recorded, mode)).toEqual(plain);
     await recorded[Symbol.asyncDispose]();
+    await listSessions(db);
     expect(sessionsOf(db)).toMatchObject([
       { era: mode === 'auto' ? 'modern' : 'legacy', target: 'StreamableHTTPClientTransport', dropped: 0 },
     ]);
