@@ -135,7 +135,7 @@ const CALLS: readonly (readonly [tool: string, args: Record<string, unknown>])[]
   ['list_sessions', {}],
   ['list_sessions', { filter: 'status~error', limit: 1 }],
   ['get_session', { session: 'everything-stdio' }],
-  ['search', { text: 'echo', limit: 5 }],
+  ['search', { text: 'echo', limit: 50 }],
   ['search', { filter: 'tool=echo' }],
   ['list_calls', { session: 'everything-http' }],
   ['list_calls', { session: 'modern-http', filter: 'not status=ok' }],
@@ -167,7 +167,10 @@ async function told(db: string, { env }: Fleet): Promise<string[]> {
   const tools = (await ask('tools/list')).result?.['tools'] as { name: string }[];
   const called = new Set(CALLS.map(([name]) => name));
   expect(tools.map(({ name }) => name).filter((name) => !called.has(name))).toEqual([]);
-  for (const [name, args] of CALLS) answers.push(await ask('tools/call', { name, arguments: args }));
+  for (const [name, args] of CALLS) {
+    const answer = await ask('tools/call', { name, arguments: args });
+    answers.push('text' in args ? hitsIn(answer) : answer);
+  }
   const resources = (await ask('resources/list')).result?.['resources'] as { uri: string }[];
   for (const { uri } of resources) answers.push(await ask('resources/read', { uri }));
   answers.push(await ask('prompts/list'), await ask('resources/templates/list'), await ask('resources/list'));
@@ -175,6 +178,13 @@ async function told(db: string, { env }: Fleet): Promise<string[]> {
   await run.ended;
   for (const answer of answers) expect(answer.error).toBeUndefined();
   return answers.map((answer) => JSON.stringify(answer));
+}
+
+/** While the index is being made, what is in it comes first: so the order says when it was asked. */
+function hitsIn({ result, error }: Answer): Answer {
+  const { recorded } = result?.['structuredContent'] as { recorded: { hits: object[]; cursor?: string } };
+  expect([recorded.hits.length > 5, recorded.cursor]).toEqual([true, undefined]);
+  return { result: { hits: recorded.hits.map((hit) => JSON.stringify(hit)).toSorted() }, error };
 }
 
 type Answer = { id?: number; result?: Record<string, unknown>; error?: unknown };
