@@ -56,7 +56,8 @@ export type Matching = {
   size: number;
   /**
    * Reads recorded calls before the first client comes, for so many milliseconds at most: what is read then is found by its
-   * text. Those that are left are read when somebody asks for them, or for one behind them.
+   * text. Those that are left are read when somebody asks for them, or for one behind them. Where paths are ignored, all are:
+   * what is said of a path is about calls that somebody asked for.
    */
   readAhead(maxMs: number): void;
   /** Says of each path to ignore that met its tool and never led to anything so. */
@@ -208,6 +209,8 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     unasked: clients.unasked,
     size: clients.size,
     readAhead(maxMs) {
+      const { ignore, ignoreTool = [] } = options;
+      if (ignore.length + ignoreTool.length > 0) return;
       const end = performance.now() + maxMs;
       try {
         keys.expecting(() => clients.readAhead(() => performance.now() < end));

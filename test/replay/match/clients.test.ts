@@ -295,22 +295,28 @@ test('what is read ahead answers as what is read when it is asked for', async ()
   const ask = fc.record({
     method: fc.constantFrom('tools/call', 'resources/read', 'nothing/recorded'),
     n: fc.integer({ min: 0, max: 4 }),
-    isSpaced: fc.boolean(),
+    isSwapped: fc.boolean(),
   });
   await fc.assert(
     fc.asyncProperty(
       fc.array(ask, { maxLength: 12 }),
       fc.array(ask, { maxLength: 16 }),
-      async (recorded, live) => {
-        const paramsOf = ({ method, n }: { method: string; n: number }) =>
-          method === 'tools/call' ? { name: 'say', arguments: { n } } : { uri: `x:${n}` };
+      fc.record({
+        repeat: fc.constantFrom('error', 'last', 'cycle'),
+        ignoreTool: fc.constantFrom([], [], ['say:$.n'], ['say:$.nothing']),
+      }),
+      async (recorded, live, options) => {
+        const paramsOf = ({ method, n, isSwapped }: { method: string; n: number; isSwapped: boolean }) => {
+          if (method !== 'tools/call') return { uri: `x:${n}` };
+          return isSwapped ? { arguments: { n }, name: 'say' } : { name: 'say', arguments: { n } };
+        };
         const said = recorded
           .filter(({ method }) => method !== 'nothing/recorded')
           .map((one, i): Said => [1, one.method, { i }, paramsOf(one)]);
         const recording = await recordingOf([enter(1, 'a'), ...said]);
         const results = [];
         for (const maxMs of [null, 0, 60_000]) {
-          const { matching, connect } = await stage(recording, { repeat: 'last' });
+          const { matching, connect } = await stage(recording, options);
           if (maxMs !== null) matching.readAhead(maxMs);
           const client = connect();
           client.ask('initialize', hello('a'));
