@@ -27,6 +27,7 @@ const UNIT = [
   'test/replay/{live,match,play,stub}/*.test.ts',
   'test/store/{http-fault,http-pruned}.test.ts',
   'test/store/file/{columns,open,peer,secret}.test.ts',
+  'test/store/sample/meta-for.test.ts',
   'test/store/keep/{pace,retention,scrub,search-index}.test.ts',
   'test/store/read/*.test.ts',
   'test/store/record/{batch,decode,http-bodies,http-frames,http-items,http-stream,ingest,soak}.test.ts',
@@ -56,8 +57,9 @@ const ENGINE = ['test/engine/*.test.ts'];
 
 /** What other programs make of tapedeck, recordings that are large, and what another file shows with less. */
 const FULL_ONLY = [
+  'test/admin/guide.test.ts',
   'test/cli/{first/demo,play/suggest,redact-beside}.test.ts',
-  'test/engine/{other-readers,read-cache,read-search,tls}.test.ts',
+  'test/engine/{other-readers,read-cache,read-search,ship-conformance,ship-reload,tls}.test.ts',
   'test/fault/clients.test.ts',
   'test/fault/plans.test.ts',
   'test/http/inspector.test.ts',
@@ -65,6 +67,7 @@ const FULL_ONLY = [
   'test/record/kill.test.ts',
   'test/replay/{long-recording,model}.test.ts',
   'test/run/own-clients.test.ts',
+  'test/store/keep/pack-readers.test.ts',
   'test/survey/run.test.ts',
   'test/web/browser/{copies,details,large,oauth,report,run,store}.test.ts',
 ];

@@ -19,14 +19,23 @@ const ENTRIES = {
   main: 'cli/main.js',
   index: 'index.js',
   vitest: 'kit/vitest.js',
-  record: 'record/record.js',
   'schema-thread': 'inspect/schema/schema-thread.js',
   'demo-server': 'cli/first/demo-server.js',
 };
 
-/** What the library has in common with that: it loads nothing else of the command line. With what they import. */
-const SHARED =
-  /[\\/](?:errors|version|capture[\\/]clock|config[\\/](?:sizes|labels|location)|protocol[\\/]text|store[\\/]file[\\/]path|store[\\/]record[\\/]recorder)\.js$/;
+const START = /[\\/]cli[\\/](main|record[\\/]stdio)\.js$/;
+
+/** One class for all that others import: what the library throws is a `TapedeckError` of `mcp-tapedeck`, too. */
+const SHARED = { errors: 'errors.js' };
+
+/**
+ * The library stands in other people's programs. How long its import takes goes by how many files it loads: so it is one, that has
+ * only the errors in common with the rest. The second is what it loads where its writer was lost.
+ */
+const LIBRARY = [{ record: 'record/record.js' }, { 'last-words': 'store/write/last-words.js' }];
+
+/** What the writer's thread loads where some sessions are left out, or payloads of some frames. */
+const RULES = [{ sampling: 'store/sample/sampling.js' }, { 'meta-for': 'store/sample/meta-for.js' }];
 
 /** Threads share no memory with the rest, so they share no files either: one is loaded sooner than twenty. */
 const THREADS = [
@@ -35,18 +44,19 @@ const THREADS = [
   { 'slow-reader': 'web/slow/thread.js' },
   { 'ask-reader': 'mcp/read/thread.js' },
   { 'sample-judge': 'inspect/sample/thread.js' },
+  { 'ship-figures': 'ship/figures-thread.js' },
 ];
 
 const TYPES = ['index.d.ts', 'kit/vitest.d.ts', 'record/record.d.ts'];
 
 /** Returns the modules that are taken in. */
-async function bundle(entries, codeSplitting) {
+async function bundle(entries, codeSplitting, plugins = []) {
   const build = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(BUILD, file)])),
     platform: 'node',
     external: (name, importer) =>
       /^node:|^[a-z@]/.test(name) && name !== 'yargs' && !importer?.includes(MODULES),
-    plugins: [yargsInside, localesInDist],
+    plugins: [yargsInside, localesInDist, ...plugins],
   });
   const { output } = await build.write({
     dir: DIST,
@@ -68,6 +78,18 @@ const localesInDist = {
   },
 };
 
+/** What is a file of its own in `dist` is loaded from there. */
+function apart(...names) {
+  const file = new RegExp(`[\\\\/](${names.join('|')})\\.js$`);
+  return {
+    name: 'apart',
+    resolveId(name, importer) {
+      const [, found] = (importer?.startsWith(BUILD) && file.exec(name)) || [];
+      return found === undefined ? null : { id: `./${found}.js`, external: true };
+    },
+  };
+}
+
 /** With what they import. */
 function copyTypes(file) {
   if (copied.has(file)) return;
@@ -80,14 +102,14 @@ function copyTypes(file) {
 }
 
 rmSync(DIST, { recursive: true, force: true });
-// What a recording loads before it starts the server, in one file.
-const modules = await bundle(ENTRIES, {
-  groups: [
-    { name: 'recorder', test: SHARED, priority: 1 },
-    { name: 'start', test: /[\\/]cli[\\/](main|record[\\/]stdio)\.js$/ },
-  ],
-});
-for (const thread of THREADS) modules.push(...(await bundle(thread, false)));
+const modules = await bundle(SHARED, false);
+modules.push(
+  // What a recording loads before it starts the server, in one file.
+  ...(await bundle(ENTRIES, { groups: [{ name: 'start', test: START }] }, [apart('errors')])),
+);
+for (const entry of LIBRARY) modules.push(...(await bundle(entry, false, [apart('errors', 'last-words')])));
+for (const rules of RULES) modules.push(...(await bundle(rules, false)));
+for (const thread of THREADS) modules.push(...(await bundle(thread, false, [apart('sampling', 'meta-for')])));
 writeLicences(join(DIST, 'LICENSES.txt'), modules);
 mkdirSync(join(DIST, 'locales'));
 copyFileSync(join(ROOT, 'node_modules/yargs/locales/en.json'), join(DIST, 'locales/en.json'));

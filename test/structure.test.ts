@@ -30,7 +30,7 @@ const MAY_IMPORT: Record<string, string> = {
   'store/read': 'PROTOCOL store/file',
   'store/write': 'PROTOCOL store/file store/read',
   'store/keep': 'PROTOCOL store/file store/read store/write',
-  'store/sample': 'store/file store/write',
+  'store/sample': 'protocol protocol/wire protocol/message store/file store/write',
   'store/record': 'PROTOCOL store/file store/read store/write store/keep store/sample',
 
   'inspect/filter': 'PROTOCOL STORE',
@@ -52,7 +52,7 @@ const MAY_IMPORT: Record<string, string> = {
   'inspect/check/check.ts':
     'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check inspect/check/beyond inspect/check/modern inspect/check/verdict',
   inspect:
-    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check',
+    'PROTOCOL STORE inspect/filter inspect/verdict inspect/figures inspect/view inspect/schema inspect/check inspect/check/check.ts',
 
   'replay/http': 'PROTOCOL STORE talk',
   'replay/recording': 'PROTOCOL STORE talk replay/http',

@@ -22,6 +22,11 @@ export type Metrics = {
 /** One recorder of this process. */
 export type WatchedRecorder = Watched & { transport: 'stdio' | 'http' };
 
+/** Declares metrics of something beside the recorders. What it returns sets them at each scrape, within so many milliseconds. */
+export type OtherMetrics = (
+  registry: Registry,
+) => (stores: ReadonlySet<string>, maxMs: number) => Promise<void>;
+
 type Reading = { recorder: WatchedRecorder; figures: RecorderFigures | undefined };
 
 const PREFIX = 'tapedeck_';
@@ -32,10 +37,14 @@ const COMMIT_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05];
 
 /** `recorders` is asked at each scrape: more may have been opened. */
-export function createMetrics(recorders: () => readonly WatchedRecorder[]): Metrics {
+export function createMetrics(
+  recorders: () => readonly WatchedRecorder[],
+  others: OtherMetrics | null,
+): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const declared = declare(registry);
+  const setOthers = others?.(registry);
   /** Of a writer that does not answer, what it said last. */
   const last = new Map<WatchedRecorder, RecorderFigures>();
 
@@ -53,9 +62,9 @@ export function createMetrics(recorders: () => readonly WatchedRecorder[]): Metr
     async scrape(maxMs) {
       const readings = await read(maxMs);
       fill(declared, readings);
-      declared.storeBytes.set(
-        await bytesOf(new Set(readings.flatMap(({ figures }) => figures?.store ?? []))),
-      );
+      const stores = new Set(readings.flatMap(({ figures }) => figures?.store ?? []));
+      declared.storeBytes.set(await bytesOf(stores));
+      await setOthers?.(stores, maxMs);
       return { text: await registry.metrics(), type: registry.contentType };
     },
     onCommit: (ms) => declared.commits.observe(ms / 1000),

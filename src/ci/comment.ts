@@ -5,7 +5,15 @@
 
 import { formatCount } from '../inspect/view/text.ts';
 import { escapeText } from '../protocol/text.ts';
-import { type CiFinding, type CiOutcome, exitCodeOf, grave, headline, slight } from './findings.ts';
+import {
+  type CiFinding,
+  type CiOutcome,
+  type CiRecording,
+  exitCodeOf,
+  grave,
+  headline,
+  slight,
+} from './findings.ts';
 
 /** GitHub counts characters; none of them has more than one byte more than it is counted for. */
 export const MAX_COMMENT_BYTES = 65_536;
@@ -72,8 +80,13 @@ function sectionsOf(outcome: CiOutcome): string[] {
     ...section('Could not be checked', troubles),
     ...section('Findings', grave(outcome).map(findingLine)),
     ...tableOf(outcome),
+    ...section('Not judged', outcome.recordings.flatMap(unjudgedLines)),
     ...section('Also changed', slight(outcome).map(findingLine)),
   ];
+}
+
+function unjudgedLines({ file, unjudged }: CiRecording): string[] {
+  return unjudged.map((one) => `- ${code(file)}: ${plain(one)}`);
 }
 
 function section(title: string, lines: readonly string[]): string[] {

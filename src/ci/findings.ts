@@ -26,7 +26,12 @@ export type CiFinding = {
 };
 
 /** What each step says of a recording as a whole, in own words; null where the step was not taken. */
-export type CiRecording = { file: string; session: string | null } & Record<CiStep, string | null>;
+export type CiRecording = {
+  file: string;
+  session: string | null;
+  /** Why frames of it were not judged, each in a sentence. */
+  unjudged: readonly string[];
+} & Record<CiStep, string | null>;
 
 /** Something that could not be checked. `message` is escaped. */
 export type CiTrouble = { step: CiStep | 'find'; file: string | null; message: string };
@@ -80,11 +85,12 @@ export function headline(outcome: CiOutcome): string {
   return troubles.length === 0 ? words : `${words}; not everything could be checked`;
 }
 
-export function sarifOfCi({ findings }: CiOutcome, version: string): string {
+export function sarifOfCi({ findings, recordings }: CiOutcome, version: string): string {
   const results = findings.map(({ rule, severity, detail, file, line, session, seq }) => ({
     ...{ rule, severity, file, line, session },
     message: detail.replaceAll(/\s*\n\s*/g, '; '),
     where: seq === null ? 'session' : `#${seq}`,
   }));
-  return sarifText([...CHECK_RULES, ...CI_RULES], results, version);
+  const notes = recordings.flatMap(({ file, unjudged }) => unjudged.map((one) => `${file}: ${one}`));
+  return sarifText([...CHECK_RULES, ...CI_RULES], results, version, notes);
 }

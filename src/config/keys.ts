@@ -23,6 +23,8 @@ type Kind = 'store' | 'text' | 'size' | 'age' | 'count' | 'share' | 'flag' | 'li
 
 const RECORD = ['record', 'run'];
 
+const SHIPPING = ['ship', ...RECORD];
+
 const CHECKING = ['check', 'ci'];
 
 const REDACTING = [...RECORD, 'redact', 'scan'];
@@ -35,6 +37,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
   maxQueue: { option: 'max-queue', kind: 'size', commands: RECORD, inProject: false },
   'sample.rate': { option: 'sample', kind: 'share', commands: RECORD, inProject: false },
   'sample.keep': { option: 'keep', kind: 'text', commands: RECORD, inProject: false },
+  'sample.metaFor': { option: 'meta-for', kind: 'list', commands: RECORD, inProject: true },
   'retention.olderThan': { option: 'older-than', kind: 'age', commands: RECORD, inProject: false },
   'retention.maxSize': { option: 'max-size', kind: 'size', commands: RECORD, inProject: false },
   'retention.maxSessions': { option: 'max-sessions', kind: 'count', commands: RECORD, inProject: false },
@@ -77,6 +80,9 @@ export const KEYS: Readonly<Record<string, Key>> = {
     commands: ['engine', 'ship', 'record'],
     inProject: false,
   },
+  'ship.sample': { option: 'ship-sample', kind: 'share', commands: SHIPPING, inProject: false },
+  'ship.keep': { option: 'ship-keep', kind: 'text', commands: SHIPPING, inProject: false },
+  'ship.decideAfter': { option: 'decide-after', kind: 'age', commands: SHIPPING, inProject: false },
   ignoreResult: { option: 'ignore-result', kind: 'list', commands: ['verify', 'ci'], inProject: true },
 };
 

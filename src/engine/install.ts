@@ -6,7 +6,13 @@ import { CREATED_BY, ENGINE_MIGRATIONS, initSql, SCHEMA_VERSION, stampSql } from
 import { TABLES } from './tables.ts';
 
 /** What an engine says of itself. `minWriter`: the oldest version of the schema whose writers it takes. */
-export type EngineMeta = { id: string; version: number; minWriter: number };
+export type EngineMeta = {
+  id: string;
+  version: number;
+  minWriter: number;
+  /** Sessions of days before this one, as `2026-11-23`, may have been deleted because they were old; null: none were. */
+  keptFrom: string | null;
+};
 
 /** Any number that is ours: whoever changes the schema holds it. */
 const SCHEMA_LOCK = 7_203_311_001;
@@ -95,7 +101,8 @@ async function findEngine(client: Client): Promise<EngineMeta | null> {
       `The schema \`tapedeck\` of the database ${databaseOf(client)} is another program’s. Use another database.`,
     );
   }
-  return { id, version, minWriter: Number(values.get('min_writer')) };
+  const keptFrom = values.get('kept_from') ?? null;
+  return { id, version, minWriter: Number(values.get('min_writer')), keptFrom };
 }
 
 async function metaOf(client: Client): Promise<Map<string, string>> {

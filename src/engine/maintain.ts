@@ -148,6 +148,11 @@ async function dropWeek(client: Client, week: string, kept: SessionTest): Promis
       );
     }
   }
+  // Hosts shall not take it for a loss, and ship again what they still have.
+  await client.query(
+    `INSERT INTO tapedeck.meta AS m (name, value) VALUES ('kept_from', (date '${week}' + 7)::text)
+       ON CONFLICT (name) DO UPDATE SET value = greatest(m.value, excluded.value)`,
+  );
   return { step: 'dropped', week, sessions: found.all - found.kept, kept: found.kept };
 }
 

@@ -83,9 +83,10 @@ CREATE TABLE tapedeck.meta (name text PRIMARY KEY, value text);
 INSERT INTO tapedeck.meta (name, value)
   VALUES ('id', gen_random_uuid()::text), ('partition', 'week'), ('created_by', '${CREATED_BY}');
 `,
-    `-- What hosts had to give up before it could be shipped.
+    `-- What hosts had to give up before it could be shipped (cause 'unshipped'); and what was here, is here no more, and is gone
+-- there, as after a restore from a backup (cause 'engine'; names: the ids of these sessions).
 CREATE TABLE tapedeck.loss (
-  host text, recorder uuid, target text, at bigint, sessions bigint, frames bigint, bytes bigint,
+  host text, recorder uuid, target text, at bigint, sessions bigint, frames bigint, bytes bigint, cause text, names jsonb,
   PRIMARY KEY (recorder, at)
 );
 `,

@@ -3,6 +3,7 @@
 import { escapeText, formatIsoTime } from '../protocol/text.ts';
 import type { Store } from '../store/file/open.ts';
 import { type ExchangeRow, eachExchange } from '../store/read/exchanges.ts';
+import { type MetaOnly, metaOnlyOf, metaOnlyText } from '../store/read/meta-only.ts';
 import { type SessionRow, stateOf } from '../store/read/sessions.ts';
 import type { WriteOptions } from './format.ts';
 import { type BodyOf, isOf, prepareBody } from './parts.ts';
@@ -21,7 +22,7 @@ export function* writeMarkdown(
   session: SessionRow,
   { only, onFrame }: WriteOptions,
 ): Generator<string> {
-  yield* factLines(session);
+  yield* factLines(session, metaOnlyOf(store, session));
   yield '\n## Exchanges\n\n| # | asked by | request | outcome | ms |\n|--:|---|---|---|--:|\n';
   const failures: ExchangeRow[] = [];
   let failed = 0;
@@ -42,7 +43,7 @@ export function* writeMarkdown(
   if (failed > failures.length) yield `\nAnd ${failed - failures.length} more, which the table has.\n`;
 }
 
-function* factLines(session: SessionRow): Generator<string> {
+function* factLines(session: SessionRow, metaOnly: MetaOnly | null): Generator<string> {
   const { id, name, target, startedAt, endedAt, protocolVersion, frames, exchanges, errors, unanswered } =
     session;
   const facts: [title: string, text: string][] = [
@@ -55,6 +56,7 @@ function* factLines(session: SessionRow): Generator<string> {
     ['ended', endedAt === null ? stateOf(session) : `${formatIsoTime(endedAt)}, ${stateOf(session)}`],
     ['recorded', `${frames} frames, ${exchanges} exchanges, ${errors} errors, ${unanswered} unanswered`],
   ];
+  if (metaOnly !== null) facts.push(['payloads', metaOnlyText(metaOnly)]);
   if (session.dropped > 0) facts.push(['lost', `${session.dropped} frames`]);
   yield `# ${cell(name ?? `Session ${id}`)}\n\n| | |\n|---|---|\n`;
   for (const [title, text] of facts) yield `| ${title} | ${cell(text)} |\n`;

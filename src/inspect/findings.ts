@@ -1,12 +1,38 @@
 /** What a check has found: counted by rule, and in words. Recorded text is not escaped. */
 
+import type { Store } from '../store/file/open.ts';
+import { metaOnlyOf, metaOnlyText } from '../store/read/meta-only.ts';
+import type { SessionRow } from '../store/read/sessions.ts';
+import { isWhole } from './check/check.ts';
 import { type Finding, RULES, type RuleId, SEVERITIES, type Severity } from './check/rules.ts';
+import { sampleText } from './view/session.ts';
 
 /** A report lists at most this many findings per rule and session. Its counts are complete. */
 export const MAX_FINDINGS_OF_RULE = 1000;
 
-export const NOT_WHOLE =
+const NOT_WHOLE =
   'It is open, was cut off, lost frames or is from another tool: what is missing at its end is not counted.';
+
+/** What whoever reads the findings of a session should know of it, each in a sentence. */
+export function remarksOf(store: Store, session: SessionRow): string[] {
+  const sample = sampleText(session);
+  return [
+    ...(isWhole({ ...session, metaFor: null }) ? [] : [NOT_WHOLE]),
+    ...unjudgedOf(store, session),
+    ...(sample === null ? [] : [`Of a sample: ${sample}.`]),
+  ];
+}
+
+/** Why frames of the session were not judged, each in a sentence: every report says so, for people and for programs. */
+export function unjudgedOf(store: Store, session: SessionRow): string[] {
+  const metaOnly = metaOnlyOf(store, session);
+  return [
+    ...(metaOnly === null
+      ? []
+      : [`${metaOnlyText(metaOnly)}: what these would tell, of themselves or of others, is not judged.`]),
+    ...(session.capture === 'meta' ? ['Recorded with --capture meta: no frame has a payload to judge.'] : []),
+  ];
+}
 
 export const NO_SCHEMAS =
   'the thread that checks JSON Schema did not start, so arguments, results and answers were not held to their schemas. ' +

@@ -1,7 +1,7 @@
 /** Findings of any kind as SARIF 2.1.0 (OASIS), which code scanning shows beside the lines of text recordings. */
 
 import { sep } from 'node:path';
-import type { Log } from 'sarif';
+import type { Invocation, Log } from 'sarif';
 import { escapeText } from '../protocol/text.ts';
 import { ASSERTION_KINDS, ASSERTION_TEXTS } from './assertions.ts';
 import { RULE_IDS, RULES, type Severity } from './check/rules.ts';
@@ -29,11 +29,15 @@ export type SarifResult = {
   where: string;
 };
 
-/** One run with all results; every rule stands in it, so that viewers can explain what they show. Recorded text is escaped. */
+/**
+ * One run with all results; every rule stands in it, so that viewers can explain what they show. Recorded text is escaped. `notes`:
+ * what was not judged, which SARIF has as notifications of the invocation.
+ */
 export function sarifText(
   rules: readonly SarifRule[],
   results: readonly SarifResult[],
   version: string,
+  notes: readonly string[] = [],
 ): string {
   const indexes = new Map(rules.map(({ id }, i) => [id, i]));
   const informationUri = 'https://modelcontextprotocol.io/specification';
@@ -53,6 +57,7 @@ export function sarifText(
     runs: [
       {
         tool: { driver },
+        ...(notes.length === 0 ? {} : { invocations: [invocationOf(notes)] }),
         results: results.map(({ rule, severity, message, file, line, session, where }) => ({
           ruleId: rule,
           ruleIndex: indexes.get(rule) ?? -1,
@@ -76,6 +81,13 @@ export function sarifText(
     ],
   };
   return `${JSON.stringify(log, null, 2)}\n`;
+}
+
+function invocationOf(notes: readonly string[]): Invocation {
+  const toolExecutionNotifications = notes.map((note) => ({
+    ...{ level: 'note' as const, message: { text: escapeText(note) } },
+  }));
+  return { executionSuccessful: true, toolExecutionNotifications };
 }
 
 function uriOf(file: string): string {

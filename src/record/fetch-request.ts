@@ -81,7 +81,7 @@ function withShown(
 ): [input: unknown, init?: unknown] {
   const given = (init as RequestInit | undefined)?.body as ReadableStream | undefined;
   const stream = given ?? (request?.body as ReadableStream);
-  const body = showing(stream, { onBytes, onEnd() {}, onFailure() {}, onCancel() {} });
+  const { stream: body } = showing(stream, { onBytes, onEnd() {}, onFailure() {}, onCancel() {} });
   const shown = { body, duplex: 'half' };
   return given === undefined
     ? [new Request(request as Request, shown as RequestInit), init]

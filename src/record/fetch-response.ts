@@ -12,16 +12,24 @@ export type StreamWatcher = {
 
 type Chunk = Uint8Array<ArrayBuffer>;
 
+type Showing = {
+  stream: ReadableStream;
+  /** Nobody has the stream any more. Holds nothing that holds it. */
+  leave(): void;
+};
+
 /**
  * A stream in the place of another one, of its kind: it reads a chunk when one is asked for, and hands on its end, its failure and
  * its reader's leaving at once.
  */
-export function showing(source: ReadableStream, watcher: StreamWatcher): ReadableStream {
+export function showing(source: ReadableStream, watcher: StreamWatcher): Showing {
+  let isRead = false;
   const isOfBytes = takesBuffers(source);
   const reader: ReadableStreamDefaultReader<Chunk> = source.getReader();
   type Controller = ReadableStreamDefaultController<Chunk> | ReadableByteStreamController;
 
   async function pull(controller: Controller): Promise<void> {
+    isRead = true;
     const { done, value } = await reader.read();
     if (done) {
       watcher.onEnd();
@@ -39,9 +47,11 @@ export function showing(source: ReadableStream, watcher: StreamWatcher): Readabl
 
   const methods = {
     start(controller: Controller) {
+      // The source must not keep it, or nobody would ever know that it was left.
+      const ref = new WeakRef(controller);
       reader.closed.catch((error: unknown) => {
         watcher.onFailure(error);
-        controller.error(error);
+        ref.deref()?.error(error);
       });
     },
     pull,
@@ -50,9 +60,23 @@ export function showing(source: ReadableStream, watcher: StreamWatcher): Readabl
       return reader.cancel(reason);
     },
   };
-  if (isOfBytes) return new ReadableStream({ ...methods, type: 'bytes' });
-  return new ReadableStream(methods, { highWaterMark: 0 });
+  const stream = isOfBytes
+    ? new ReadableStream({ ...methods, type: 'bytes' })
+    : new ReadableStream(methods, { highWaterMark: 0 });
+  return {
+    stream,
+    leave() {
+      watcher.onCancel();
+      // As `fetch` itself does with a body that nobody has begun to read.
+      if (!isRead) reader.cancel(NOBODY).catch(() => {});
+    },
+  };
 }
+
+const NOBODY = 'Nobody has the response any more';
+
+/** Calls what belongs to a response or a stream once that is gone: nobody can read it, cancel it or abort it then. */
+const left = new FinalizationRegistry<() => void>((leave) => leave());
 
 function takesBuffers(stream: ReadableStream): boolean {
   try {
@@ -101,6 +125,7 @@ export function watchBody(response: Response, watcher: StreamWatcher): void {
   const own = Object.getPrototypeOf(response) as object;
   const known = prototypes.get(own) ?? watchingPrototype(own);
   prototypes.set(own, known);
+  left.register(response, () => watcher.onCancel(), response);
   watched.set(response, { watcher, natives: known.natives, shown: null, stand: null });
   Object.setPrototypeOf(response, known.prototype);
 }
@@ -148,7 +173,12 @@ function shownBody(response: Response, state: Watched): ReadableStream {
   const body = state.natives.body(response);
   // Of one that is read already there is nothing left to show: its own stream says so itself.
   if (state.shown === null && body.locked) return body;
-  state.shown ??= showing(body, state.watcher);
+  if (state.shown === null) {
+    const { stream, leave } = showing(body, state.watcher);
+    state.shown = stream;
+    left.unregister(response);
+    left.register(stream, leave);
+  }
   return state.shown;
 }
 
@@ -163,6 +193,7 @@ async function readWhole(response: Response, state: Watched, how: How): Promise<
   if (isUnusable(response, state)) return state.natives.read(response, how);
   if (state.shown !== null || how === 'blob' || how === 'formData')
     return readBy(standFor(response, state), how);
+  left.unregister(response);
   const bytes = await collect(state.natives.body(response).getReader(), state.watcher);
   switch (how) {
     case 'arrayBuffer':

@@ -57,7 +57,7 @@ export class HandledExchange {
     this.#watchInformations();
     // Of a request whose turn has not come Node does not say that its connection is closed.
     this.#forget = onClose(request.socket, () => this.#end());
-    response.once('close', () => {
+    response.on('close', () => {
       this.#endedAt = now();
       // What its server did not wait for may still be arriving.
       if (this.#isRequestOver || request.socket.destroyed) this.#end();
@@ -223,12 +223,17 @@ function fieldOf([name, value]: [string, unknown]): string[] {
   return (Array.isArray(value) ? value : [value]).flatMap((one) => [name, String(one)]);
 }
 
-/** The fields of a head or of trailers, as they stand in it. */
+/** The fields of a head or of trailers, as they stand in it. Written as a loop: it runs for every answer. */
 function fieldsIn(text: string): string[] {
-  return text.split('\r\n').flatMap((line) => {
-    const at = line.indexOf(':');
-    return at < 1 ? [] : [line.slice(0, at), line.slice(at + 1).trim()];
-  });
+  const fields: string[] = [];
+  for (let start = 0; start < text.length; ) {
+    const found = text.indexOf('\r\n', start);
+    const end = found < 0 ? text.length : found;
+    const at = text.indexOf(':', start);
+    if (at > start && at < end) fields.push(text.slice(start, at), text.slice(at + 1, end).trim());
+    start = end + 2;
+  }
+  return fields;
 }
 
 /** As Node writes them: the links as one field, then the others. */

@@ -13,7 +13,8 @@ import type { RecordingOptions } from './door.ts';
 export type DoorSettings = {
   name: string | null;
   labels: [key: string, value: string][];
-  tell: (text: string) => void;
+  /** `kind`: what is said once where it is a warning; missing: this text, whatever its figures. */
+  tell: (text: string, kind?: string) => void;
   recorder: Pick<
     RecorderOptions,
     'file' | 'durable' | 'maxFrameBytes' | 'maxQueueBytes' | 'retention' | 'redaction'
@@ -110,12 +111,21 @@ function readRedaction(options: RecordingOptions, given: Given): RedactionProfil
 
 /** A host hears of trouble, and is never troubled by it. */
 function teller(onTrouble: RecordingOptions['onTrouble']): DoorSettings['tell'] {
-  return (text) => {
+  return (text, kind = text.replace(/\d+/g, '…')) => {
     try {
       if (onTrouble !== undefined) onTrouble(text);
-      else process.emitWarning(text, 'TapedeckWarning');
+      else warnOnce(text, kind);
     } catch {
       // It is the host's own.
     }
   };
+}
+
+/** What its user was warned of: a program may open a recording for each of its clients. */
+const warned = new Set<string>();
+
+function warnOnce(text: string, kind: string): void {
+  if (warned.has(kind)) return;
+  warned.add(kind);
+  process.emitWarning(text, 'TapedeckWarning');
 }

@@ -29,7 +29,11 @@ export type DoorTape<R extends Ending> = {
 /** So long the end of a process may be held up for what is still to be stored, once the writers run. It takes some milliseconds. */
 const EXIT_MS = 2000;
 
-type OpenTape = { closeAtExit(exitCode: number, waitMs: number): boolean };
+type OpenTape = {
+  closeAtExit(exitCode: number, waitMs: number): boolean;
+  /** Its user knows that not all of it is stored. */
+  isTroubled(): boolean;
+};
 
 const open = new Set<OpenTape>();
 
@@ -54,6 +58,7 @@ export function createTape<R extends Ending>(
   let recorder: R | undefined;
   let closing: Promise<void> | undefined;
   let isOver = isTurnedOff();
+  let isTroubled = false;
 
   function fail(error: unknown): void {
     isOver = true;
@@ -62,6 +67,7 @@ export function createTape<R extends Ending>(
 
   const own: OpenTape = {
     closeAtExit: (exitCode, waitMs) => recorder?.closeAtExit(end(exitCode), waitMs) ?? true,
+    isTroubled: () => isTroubled,
   };
 
   return {
@@ -69,7 +75,10 @@ export function createTape<R extends Ending>(
       if (isOver) return;
       try {
         if (recorder === undefined) {
-          recorder = openRecorder(recorderOptions(settings, begin(), at));
+          const onTrouble = () => {
+            isTroubled = true;
+          };
+          recorder = openRecorder(recorderOptions(settings, begin(), at, onTrouble));
           open.add(own);
           hearExit();
         }
@@ -98,6 +107,7 @@ function recorderOptions(
   { name, labels, recorder, tell }: DoorSettings,
   start: TapeStart,
   at: number,
+  onTrouble: () => void,
 ): RecorderOptions {
   return {
     ...recorder,
@@ -108,8 +118,12 @@ function recorderOptions(
       ...{ name, at, labels: labelsIn(process.env, labels), cwd: currentFolder() },
       ...{ pid: process.pid, tapedeck: VERSION },
     },
-    onTrouble: (text) => tell(`${text}. Traffic goes on; what cannot be recorded is counted.`),
-    onNotice: tell,
+    onTrouble(text) {
+      onTrouble();
+      // Whatever follows from it: one warning for a store.
+      tell(`${text}. Traffic goes on; what cannot be recorded is counted.`, `trouble: ${recorder.file}`);
+    },
+    onNotice: (text) => tell(text),
   };
 }
 
@@ -132,7 +146,7 @@ function hearExit(): void {
     for (const tape of open) {
       try {
         if (tape.closeAtExit(exitCode, waitMs)) continue;
-        if (waitMs > 0) sayLast();
+        if (waitMs > 0 && !tape.isTroubled()) sayLast();
         waitMs = 0;
       } catch {
         // The host ends as it would have without us.

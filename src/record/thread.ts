@@ -41,6 +41,8 @@ const NOT_THERE =
 const FILE = new URL('./worker.js', import.meta.url);
 
 function run(): Running {
+  // A thread would say so later: a host that ends meanwhile would wait for it.
+  if (!existsSync(FILE)) throw new Error(NOT_THERE);
   const deaths: Running['deaths'] = new Set();
   // What a host loads before its own code is for that: instrumentation, a loader of TypeScript.
   const { NODE_OPTIONS: _, ...env } = process.env;
@@ -51,7 +53,7 @@ function run(): Running {
   worker.unref();
   let reason = 'its thread has ended';
   worker.on('error', (error) => {
-    reason = existsSync(FILE) ? error.message : NOT_THERE;
+    reason = error.message;
   });
   worker.on('exit', () => {
     running = undefined;

@@ -5,7 +5,7 @@ import { partSql, payloadSql } from '../store/file/codec.ts';
 import { PART_BYTES } from '../store/file/columns.ts';
 import type { Store } from '../store/file/open.ts';
 import { type Copied, type CopyValue, createRowCopy, type RowCopy, valueColumns } from './copy-rows.ts';
-import { type DigestedFrame, digestWith, digestWithWhole } from './key.ts';
+import { type DigestedFrame, digestWith, digestWithWhole } from './digest.ts';
 import type { Advance, SessionProgress } from './progress.ts';
 
 /** The rest of a frame that is too large for one slice. */

@@ -1,7 +1,7 @@
 /** What a store notes of its being shipped: to where, what is in the way, and how far each session has come. What the engine says counts. */
 
 import type { Store } from '../store/file/open.ts';
-import { NO_DIGEST } from './key.ts';
+import { NO_DIGEST } from './digest.ts';
 
 type ShipState = 'open' | 'sealed' | 'skipped' | 'refused';
 
@@ -58,9 +58,17 @@ export type ProgressBook = {
   /** Says that it has changed, and is to be written. */
   change(progress: SessionProgress, to: Partial<Advance & { reason: string | null }>): void;
   forget(number: number): void;
-  /** Writes what has changed into the store. Throws SQLite's errors; then nothing is lost. */
+  /** A transaction has ended so. */
+  count(end: TransactionEnd): void;
+  /**
+   * Writes what has changed into the store, with what is counted of it: both or nothing, so that a kill costs the counts of at
+   * most the transactions since. Throws SQLite's errors; then nothing is lost.
+   */
   save(): void;
 };
+
+/** `refused`: the engine does not take a session's rows; `failed`: what is in the way of all of them. */
+type TransactionEnd = 'committed' | 'refused' | 'failed';
 
 export function createProgressBook(store: Store, target: string): ProgressBook {
   const select = store.prepare<[string, number], Row>(
@@ -69,16 +77,31 @@ export function createProgressBook(store: Store, target: string): ProgressBook {
   );
   const put = store.prepare(
     `INSERT OR REPLACE INTO shipped
-       (target, session, key, revision, seq, frames, bytes, indexed, digest, state, reason, at)
-     SELECT @target, @number, @key, @revision, @seq, @frames, @bytes, @indexed, @digest, @state, @reason, @at
+       (target, session, key, revision, seq, frames, bytes, indexed, digest, state, reason, at, sample)
+     SELECT @target, @number, @key, @revision, @seq, @frames, @bytes, @indexed, @digest, @state, @reason, @at,
+       -- What was on its way when another shipper left it out of the sample is there now.
+       (SELECT nullif(p.sample, 0) FROM shipped AS p WHERE p.target = @target AND p.session = @number AND p.key = @key)
        WHERE EXISTS (SELECT 1 FROM session WHERE number = @number)`,
+  );
+  const add = store.prepare(
+    `UPDATE shipper SET frames = frames + @frames, bytes = bytes + @bytes, committed = committed + @committed,
+       refused = refused + @refused, failed = failed + @failed, committed_at = ifnull(@committedAt, committed_at)`,
   );
   const known = new Map<number, SessionProgress>();
   const changed = new Set<SessionProgress>();
+  let counts = { ...NO_COUNTS };
 
   const saveAll = store.transaction(() => {
-    for (const { exchanges: _, unfinished: __, part: ___, ...row } of changed)
-      put.run({ ...row, target, at: Date.now() * 1000 });
+    let [frames, bytes] = [0, 0];
+    for (const { exchanges: _, unfinished: __, part: ___, ...row } of changed) {
+      const before = select.get(target, row.number);
+      const isKnown = before?.key === row.key;
+      const { changes } = put.run({ ...row, target, at: Date.now() * 1000 });
+      if (changes === 0) continue;
+      frames += Math.max(0, row.frames - (isKnown ? before.frames : 0));
+      bytes += Math.max(0, row.bytes - (isKnown ? before.bytes : 0));
+    }
+    add.run({ ...counts, frames, bytes });
   }).immediate;
 
   return {
@@ -103,13 +126,21 @@ export function createProgressBook(store: Store, target: string): ProgressBook {
       if (progress !== undefined) changed.delete(progress);
       known.delete(number);
     },
+    count(end) {
+      counts[end] += 1;
+      if (end === 'committed') counts.committedAt = Date.now() * 1000;
+    },
     save() {
-      if (changed.size === 0) return;
+      if (changed.size === 0 && counts.committed + counts.refused + counts.failed === 0) return;
       saveAll();
       changed.clear();
+      counts = { ...NO_COUNTS };
     },
   };
 }
+
+/** `committedAt`: in microseconds since the Unix epoch. */
+const NO_COUNTS = { committed: 0, refused: 0, failed: 0, committedAt: null as number | null };
 
 /** Nothing is there. */
 export const AT_THE_BEGINNING = {

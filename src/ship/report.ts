@@ -3,13 +3,16 @@
 import type { Hash } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Client } from 'pg';
+import { readEngine } from '../engine/install.ts';
 import { dayOf } from '../engine/tables.ts';
 import { partSql, payloadSql } from '../store/file/codec.ts';
 import { PART_BYTES } from '../store/file/columns.ts';
 import type { Store } from '../store/file/open.ts';
 import { isAlive } from '../store/file/process.ts';
+import { sessionKey } from '../store/read/session-key.ts';
 import { raiseRevision } from '../store/write/revision.ts';
-import { beginDigest, type DigestedFrame, digestWith, NO_DIGEST, sessionKey } from './key.ts';
+import { departedThere, type GoneSession, goneSessions, isHeld } from './accounts.ts';
+import { beginDigest, type DigestedFrame, digestWith, NO_DIGEST } from './digest.ts';
 
 export type ShipStatus = {
   /** The engine's own id; null: none was ever reached. */
@@ -22,10 +25,16 @@ export type ShipStatus = {
   backlog: { sessions: number; frames: number; bytes: number };
   /** How long the oldest of it has been waiting, in milliseconds. */
   lagMs: number;
+  /** Of which it is not decided yet whether they are shipped: they are no part of the backlog. */
+  undecided: { sessions: number; frames: number; bytes: number };
+  /** What is here, and is not of the sample that is shipped: neither waited for nor lost. */
+  sampledOut: { sessions: number; frames: number; bytes: number };
   sealed: number;
   refused: { session: string; reason: string }[];
-  /** What had to go before it was shipped. */
+  /** What is neither here nor there: what had to go before it was shipped, and what the engine has lost after it had gone here. */
   lost: { sessions: number; frames: number; bytes: number };
+  /** What of that the engine had, and has lost. */
+  gone: GoneSession[];
 };
 
 type Sums = { sessions: number; frames: number | null; bytes: number | null; oldest: number | null };
@@ -64,11 +73,14 @@ export function shipStatus(store: Store): ShipStatus | null {
     ...{ target, trouble, pid: isAtWork ? pid : null },
     backlog,
     lagMs: oldest === null ? 0 : Math.max(0, Date.now() - oldest / 1000),
+    undecided: undecidedOf(store, target),
+    sampledOut: sampledOutOf(store, target),
     sealed: states.filter(({ state }) => state === 'sealed').length,
     refused: states
       .filter(({ state }) => state === 'refused')
       .map(({ id, reason }) => ({ session: id, reason })),
     lost: lost ?? { sessions: 0, frames: 0, bytes: 0 },
+    gone: goneSessions(store, target),
   };
 }
 
@@ -85,18 +97,52 @@ export function backlogOf(
            ORDER BY f.seq LIMIT 1)) AS oldest
        FROM session AS s LEFT JOIN shipped AS p ON p.target = ? AND p.session = s.number
        WHERE s.frames > ifnull(p.frames, 0) AND ifnull(s.sample, 1) > 0 AND (p.state IS NULL OR p.state IN ('open', 'sealed'))
-         AND (s.imported_at IS NULL OR (SELECT imported FROM shipper))`,
+         AND (s.imported_at IS NULL OR (SELECT imported FROM shipper))
+         AND NOT (p.state IS NULL AND ${IS_SAMPLED})`,
     )
     .get(target);
   const { sessions = 0, frames = 0, bytes = 0, oldest = null } = waiting ?? {};
   return { sessions, frames: frames ?? 0, bytes: bytes ?? 0, oldest };
 }
 
-/** The next shipper takes back what the engine has of the session, and ships all of it again. */
+/** Whether sessions are shipped only once that is decided. */
+const IS_SAMPLED = 'EXISTS (SELECT 1 FROM shipper WHERE sampling IS NOT NULL)';
+
+function undecidedOf(store: Store, target: string | null): ShipStatus['undecided'] {
+  return sumsOf(
+    store,
+    target,
+    `p.state IS NULL AND ${IS_SAMPLED} AND ifnull(s.sample, 1) > 0
+       AND (s.imported_at IS NULL OR (SELECT imported FROM shipper))`,
+  );
+}
+
+function sampledOutOf(store: Store, target: string | null): ShipStatus['sampledOut'] {
+  return sumsOf(store, target, 'p.sample = 0');
+}
+
+function sumsOf(store: Store, target: string | null, condition: string): ShipStatus['undecided'] {
+  const sums = store
+    .prepare<[string | null], ShipStatus['undecided']>(
+      `SELECT count(*) AS sessions, ifnull(sum(s.frames), 0) AS frames, ifnull(sum(s.bytes), 0) AS bytes
+         FROM session AS s LEFT JOIN shipped AS p ON p.target = ? AND p.session = s.number WHERE ${condition}`,
+    )
+    .get(target);
+  return sums ?? { sessions: 0, frames: 0, bytes: 0 };
+}
+
+/** The next shipper takes back what the engine has of the session, and ships all of it again, also where it was left out of a sample. */
 export function retrySession(store: Store, session: number): void {
   store
     .transaction(() => {
-      store.prepare('DELETE FROM shipped WHERE session = ?').run(session);
+      // What was decided stands, but for what somebody asks for now: that stands for itself.
+      store
+        .prepare(
+          `UPDATE shipped SET seq = 0, frames = 0, bytes = 0, indexed = 0, digest = ?, state = 'open', reason = NULL,
+             sample = iif(sample = 0, 1, sample) WHERE session = ? AND sample IS NOT NULL`,
+        )
+        .run(NO_DIGEST, session);
+      store.prepare('DELETE FROM shipped WHERE session = ? AND sample IS NULL').run(session);
       raiseRevision(store, session);
     })
     .immediate();
@@ -107,11 +153,14 @@ export function forgetEngine(store: Store): boolean {
   return store.prepare('DELETE FROM shipper').run().changes > 0;
 }
 
-/** `same`; `behind`: not all of it is there yet; `missing`: nothing of it is; `different`. */
+/**
+ * `same`; `behind`: not all of it is there yet; `missing`: nothing of it is; `undecided`: nor is it decided whether it will be;
+ * `sampled-out`: it will not; `different`; `lost`: it was there, or more of it, and is not here any more.
+ */
 export type Verified = {
   session: string;
   frames: number;
-  verdict: 'same' | 'behind' | 'missing' | 'different';
+  verdict: 'same' | 'behind' | 'missing' | 'undecided' | 'sampled-out' | 'different' | 'lost';
 };
 
 type SessionFacts = {
@@ -144,6 +193,14 @@ export async function* verifySessions(
     "SELECT has_column_privilege('tapedeck.frame', 'payload', 'SELECT') AS may",
   );
   const mayRead = rows[0]?.may === true;
+  const { id: target } = await readEngine(client);
+  const whyMissing = store
+    .prepare<[string, number], Verified['verdict']>(
+      `SELECT CASE WHEN s.sample = 0 OR p.sample = 0 THEN 'sampled-out'
+         WHEN p.state IS NULL AND ${IS_SAMPLED} THEN 'undecided' ELSE 'missing' END
+       FROM session AS s LEFT JOIN shipped AS p ON p.target = ? AND p.session = s.number WHERE s.number = ?`,
+    )
+    .pluck();
   for (const number of numbers) {
     const session = select.get(number);
     if (session === undefined) continue;
@@ -154,7 +211,7 @@ export async function* verifySessions(
     );
     const [there] = found.rows;
     if (there === undefined) {
-      yield { session: session.id, frames: 0, verdict: 'missing' };
+      yield { session: session.id, frames: 0, verdict: whyMissing.get(target, number) ?? 'missing' };
       continue;
     }
     const here = localDigest(store, number, there.cursor);
@@ -168,6 +225,20 @@ export async function* verifySessions(
       verdict: !isSame ? 'different' : isBehind ? 'behind' : 'same',
     };
   }
+}
+
+/** What the engine had, and has lost, of sessions that are not in the store any more, as far as these are remembered. */
+export async function* verifyDeparted(store: Store, client: Client): AsyncGenerator<Verified> {
+  const { id, keptFrom } = await readEngine(client);
+  const statesOf = async (keys: readonly string[]) => {
+    const { rows } = await client.query<{ key: string; cursor: number; revision: number }>(
+      'SELECT session AS key, cursor, revision FROM tapedeck.session WHERE session = ANY($1::uuid[])',
+      [keys],
+    );
+    return rows;
+  };
+  for await (const { session, there } of departedThere(store, statesOf, id, keptFrom))
+    if (!isHeld(session, there)) yield { session: session.id, frames: there?.cursor ?? 0, verdict: 'lost' };
 }
 
 type Frame = DigestedFrame & { payload: Buffer };

@@ -7,8 +7,8 @@ import { performance } from 'node:perf_hooks';
 import { engineTroubleOf, sqlStateOf } from '../engine/trouble.ts';
 import type { Store } from '../store/file/open.ts';
 import { versionMark } from './backlog.ts';
+import { NO_DIGEST } from './digest.ts';
 import type { Budget } from './frames.ts';
-import { NO_DIGEST } from './key.ts';
 import type { ProgressBook, SessionProgress } from './progress.ts';
 import { type EngineSink, type EngineState, SealError } from './sink.ts';
 import { isEmpty, type SessionToShip, type Slice } from './slice.ts';
@@ -102,11 +102,14 @@ export async function shipRound(options: RoundOptions, due: readonly SessionToSh
         return;
       }
     } catch (error) {
-      if (!(error instanceof SealError) && engineTroubleOf(error) !== 'data') throw error;
+      const isOfData = error instanceof SealError || engineTroubleOf(error) === 'data';
+      book.count(isOfData ? 'refused' : 'failed');
+      if (!isOfData) throw error;
       const again = afterRefusal(options, batch, suspects, error);
       queue.unshift(...again);
       return;
     }
+    book.count('committed');
     for (const { session, slice } of batch) {
       onShipped(slice.after.frames - slice.progress.frames, slice.after.bytes - slice.progress.bytes);
       book.change(slice.progress, { ...slice.after, reason: null });

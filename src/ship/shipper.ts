@@ -3,7 +3,6 @@
  * for, for as long as it takes; nothing is ever given up because time has passed.
  */
 
-import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectEngine, type EngineAddress } from '../engine/connect.ts';
 import { assertWritable, readEngine } from '../engine/install.ts';
@@ -11,7 +10,9 @@ import { engineError, engineTroubleOf } from '../engine/trouble.ts';
 import { openStore, type Store } from '../store/file/open.ts';
 import { troubleOf } from '../store/file/trouble.ts';
 import { NO_NOTICES, takeInSpools } from '../store/keep/catch-up.ts';
+import { decideSample, noteSampling, type PrepareKept } from '../store/sample/ship-sample.ts';
 import { reindexSession } from '../store/write/index.ts';
+import { checkEngine, settleAccounts } from './accounts.ts';
 import { type Policy, prepareBacklog } from './backlog.ts';
 import {
   AT_THE_BEGINNING,
@@ -21,7 +22,7 @@ import {
   type ProgressBook,
 } from './progress.ts';
 import { shipRound } from './round.ts';
-import { createSink, type EngineSink, type ShipLoss } from './sink.ts';
+import { createSink, type EngineSink } from './sink.ts';
 import { prepareSlices } from './slice.ts';
 
 export type ShipperOptions = Policy & {
@@ -30,6 +31,7 @@ export type ShipperOptions = Policy & {
   address: EngineAddress;
   /** What the sessions of this host are marked with; null: nothing. */
   tenant: string | null;
+  prepareKept: PrepareKept;
   /** Ends when everything that is there has been shipped, or when that fails for `GIVE_UP_MS`. */
   isOnce: boolean;
   /** Asked at least once a second; false: it is to end, once all of what is there is shipped or cannot be. */
@@ -64,16 +66,22 @@ const LOOK_ROUND_EVERY_MS = 10_000;
 /** A recorder indexes what it has ended; only what it leaves is done here. */
 const INDEX_AFTER_MS = 3000;
 
-const CHECKED_AT_ONCE = 500;
-
 const MAINTAIN_EVERY_MS = 3_600_000;
 
 /** What there is while there is a connection. */
 type Link = { sinks: EngineSink[]; target: string; book: ProgressBook };
 
 /** Runs until it is done, or `signal` ends it after the transaction at hand. Throws SQLite's errors for a store that cannot be used. */
-export async function runShipper(options: ShipperOptions): Promise<ShipEnd> {
-  const { file, signal, onNotice, isOnce, goesOn } = options;
+export async function runShipper(given: ShipperOptions): Promise<ShipEnd> {
+  const { file, signal, onNotice, isOnce, goesOn } = given;
+  const options: ShipperOptions = {
+    ...given,
+    onShipped(frames, bytes) {
+      // An engine that takes something between two faults is not away: it need not be waited for ever longer.
+      failures = 0;
+      given.onShipped(frames, bytes);
+    },
+  };
   await takeInSpools(file, NO_NOTICES);
   const store = openStore(file, { isPatient: true });
   const identity = String(store.prepare('SELECT id FROM identity').pluck().get());
@@ -123,10 +131,14 @@ export async function runShipper(options: ShipperOptions): Promise<ShipEnd> {
     const watch = createWatch(store);
     let maintainedAt = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
+      let lookAfterMs = LOOK_ROUND_EVERY_MS;
       try {
+        noteSampling(store, options.sampling());
         link ??= await connect(options, store, identity);
         const isDone = await work(options, store, identity, link);
         succeeded();
+        // Its recorder has had its time to index what it ended; nobody writes when that is over.
+        if (!isDone) lookAfterMs = INDEX_AFTER_MS;
         if ((isOnce || !goesOn()) && isDone) return { isDone, trouble: null };
         if (!isOnce && performance.now() - maintainedAt > MAINTAIN_EVERY_MS) {
           maintainedAt = performance.now();
@@ -137,7 +149,7 @@ export async function runShipper(options: ShipperOptions): Promise<ShipEnd> {
         if (end !== null) return end;
         continue;
       }
-      await watch.change(signal, goesOn);
+      await watch.change(signal, goesOn, lookAfterMs);
     }
     return { isDone: false, trouble: null };
   } finally {
@@ -155,13 +167,15 @@ function isOfStore(error: unknown): boolean {
 }
 
 /** Waits for the next round: until something was written, by anybody, or it is time to look round. */
-function createWatch(store: Store): { change(signal: AbortSignal, goesOn: () => boolean): Promise<void> } {
+function createWatch(store: Store): {
+  change(signal: AbortSignal, goesOn: () => boolean, lookAfterMs: number): Promise<void>;
+} {
   const select = store.prepare<[], number>('PRAGMA data_version').pluck();
   const version = () => Number(select.get());
   let seen = version();
   let changedAt = performance.now();
   return {
-    async change(signal, goesOn) {
+    async change(signal, goesOn, lookAfterMs) {
       const began = performance.now();
       for (;;) {
         const now = performance.now();
@@ -169,7 +183,7 @@ function createWatch(store: Store): { change(signal: AbortSignal, goesOn: () => 
         if (isChanged) changedAt = now;
         if (isChanged && now - began >= ROUND_EVERY_MS) break;
         const isIdle = now - changedAt >= IDLE_AFTER_MS;
-        if (now - began >= LOOK_ROUND_EVERY_MS) break;
+        if (now - began >= lookAfterMs) break;
         if (!goesOn()) break;
         // It may have written that we are at work still. What another process writes in the same moment waits for its next word.
         if (!isChanged) seen = version();
@@ -186,9 +200,15 @@ async function connect(options: ShipperOptions, store: Store, identity: string):
   const { client, meta } = await openClient(options);
   const sink = await createSink(client, identity);
   noteTarget(store, meta.id, options);
-  const link = { sinks: [sink], target: meta.id, book: createProgressBook(store, meta.id) };
-  await findMissing(store, link);
-  return link;
+  const book = createProgressBook(store, meta.id);
+  const lost = await checkEngine(store, sink, meta.id, book, meta.keptFrom);
+  if (lost > 0) options.onNotice(lossNotice(lost));
+  return { sinks: [sink], target: meta.id, book };
+}
+
+function lossNotice(sessions: number): string {
+  const which = sessions === 1 ? '1 session, which is' : `${sessions} sessions, which are`;
+  return `the engine has lost ${which} not in this store any more, as one that was restored from a backup has; see: tapedeck ship status`;
 }
 
 async function openClient(options: ShipperOptions) {
@@ -218,35 +238,6 @@ async function maintain(options: ShipperOptions): Promise<void> {
   }
 }
 
-/**
- * An engine that was restored from a backup has lost what came last: the sessions that were sealed last are asked for, and those
- * before them as long as some are missing.
- */
-async function findMissing(store: Store, { sinks: [sink], target, book }: Link): Promise<void> {
-  const select = store.prepare<
-    [string, number],
-    { number: number; key: string; revision: number; seq: number; day: string }
-  >(
-    `SELECT p.session AS number, p.key, p.revision, p.seq, date(s.started_at / 1000000, 'unixepoch') AS day
-       FROM shipped AS p JOIN session AS s ON s.number = p.session
-       WHERE p.target = ? AND p.state = 'sealed' ORDER BY p.at DESC, p.session DESC LIMIT ${CHECKED_AT_ONCE} OFFSET ?`,
-  );
-  for (let offset = 0; ; offset += CHECKED_AT_ONCE) {
-    const some = select.all(target, offset);
-    const there = new Map((await sink?.statesOf(some.map(({ key }) => key)))?.map((one) => [one.key, one]));
-    let missing = 0;
-    for (const session of some) {
-      const state = there.get(session.key);
-      if (state?.isSealed && state.cursor >= session.seq && state.revision >= session.revision) continue;
-      missing += 1;
-      book.change(book.of(session), { ...AT_THE_BEGINNING, state: 'open', reason: null });
-    }
-    // Where it is elsewhere than at the beginning, it says so.
-    if (missing === 0) break;
-  }
-  book.save();
-}
-
 /** One round. True: everything that was there is in the engine, or never will be. */
 async function work(options: ShipperOptions, store: Store, identity: string, link: Link): Promise<boolean> {
   const { file, signal, isOnce, tenant, version, onShipped } = options;
@@ -255,11 +246,16 @@ async function work(options: ShipperOptions, store: Store, identity: string, lin
   if (sink === undefined) return false;
   await takeInSpools(file, NO_NOTICES);
   await settleAccounts(store, sink, target);
+  const sampling = options.sampling();
   const backlogOf = prepareBacklog(store, book, identity, target, options);
   let backlog = backlogOf();
   const isReady = indexLeft(store, backlog.unindexed, isOnce);
+  const decided =
+    sampling === null
+      ? 0
+      : await decideSample(store, sink.statesOf, target, sampling, backlog.undecided, options.prepareKept);
   await takeBack(sink, book, backlog.rewritten);
-  if (backlog.rewritten.length > 0) backlog = backlogOf();
+  if (backlog.rewritten.length > 0 || decided > 0) backlog = backlogOf();
   let savedAt = performance.now();
   try {
     const read = prepareSlices(store, { tenant, recorder: identity });
@@ -282,26 +278,6 @@ async function work(options: ShipperOptions, store: Store, identity: string, lin
     for (const idle of sinks.splice(1)) idle.end();
   }
   return isReady && !signal.aborted;
-}
-
-/** What is to be deleted there, and what was lost here. */
-async function settleAccounts(store: Store, sink: EngineSink, target: string): Promise<void> {
-  const withdrawn = store
-    .prepare<[string], { key: string; day: string }>('SELECT key, day FROM withdrawal WHERE target = ?')
-    .all(target);
-  if (withdrawn.length > 0) {
-    await sink.remove(withdrawn);
-    const done = store.prepare('DELETE FROM withdrawal WHERE target = ? AND key = ? AND day = ?');
-    for (const { key, day } of withdrawn) done.run(target, key, day);
-  }
-  const losses = store
-    .prepare<[], ShipLoss>('SELECT at, sessions, frames, bytes FROM loss WHERE told_at IS NULL')
-    .all();
-  if (losses.length > 0) {
-    await sink.tellLosses(losses, hostname(), target);
-    const told = store.prepare('UPDATE loss SET told_at = ? WHERE at = ?');
-    for (const { at } of losses) told.run(Date.now() * 1000, at);
-  }
 }
 
 /** When sessions were first seen that are over and not indexed. */

@@ -23,7 +23,15 @@ export type EngineState = {
   isSealed: boolean;
 };
 
-export type ShipLoss = { at: number; sessions: number; frames: number; bytes: number };
+/** `cause`: 'unshipped' or 'engine'. `names`: the ids of the sessions as far as they are known, a list as JSON. */
+export type ShipLoss = {
+  at: number;
+  sessions: number;
+  frames: number;
+  bytes: number;
+  cause: string;
+  names: string;
+};
 
 export type EngineSink = {
   /**
@@ -36,6 +44,10 @@ export type EngineSink = {
   /** Deletes sessions there. */
   remove(sessions: readonly { key: string; day: string }[]): Promise<void>;
   tellLosses(losses: readonly ShipLoss[], host: string, target: string): Promise<void>;
+  /** When there were losses that the engine knows of, in microseconds since the Unix epoch. */
+  lossesThere(): Promise<number[]>;
+  /** What frames of a session are there. */
+  sumsOf(session: { key: string; day: string }): Promise<{ frames: number; bytes: number }>;
   /** Whether the rows of many sessions go into one transaction, which on Citus are on several workers. */
   takesMany: boolean;
   /** Ends the connection, whatever is under way. */
@@ -124,12 +136,24 @@ export async function createSink(client: Client, recorder: string): Promise<Engi
       }),
     tellLosses: (losses, host, target) =>
       guarded(async () => {
-        for (const { at, sessions, frames, bytes } of losses)
+        for (const { at, sessions, frames, bytes, cause, names } of losses)
           await client.query(
-            `INSERT INTO tapedeck.loss (host, recorder, target, at, sessions, frames, bytes)
-               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
-            [host, recorder, target, at, sessions, frames, bytes],
+            `INSERT INTO tapedeck.loss (host, recorder, target, at, sessions, frames, bytes, cause, names)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+            [host, recorder, target, at, sessions, frames, bytes, cause, names],
           );
+      }),
+    lossesThere: () =>
+      guarded(async () => {
+        const found = await client.query<{ at: number }>('SELECT at FROM tapedeck.loss WHERE recorder = $1', [
+          recorder,
+        ]);
+        return found.rows.map(({ at }) => Number(at));
+      }),
+    sumsOf: ({ key, day }) =>
+      guarded(async () => {
+        const { last: _, ...sums } = await framesThere(client, key, day);
+        return sums;
       }),
     end: () => cutOff(client),
   };
@@ -295,19 +319,28 @@ async function putExchange(
 
 /** Counts on the engine what it is about to call whole. */
 async function assertWhole(client: Client, { progress, after }: Slice): Promise<void> {
-  const { rows } = await client.query<{ frames: number; bytes: string | null; last: number | null }>(
-    `SELECT count(*) AS frames, coalesce(sum(size), 0)::bigint AS bytes, coalesce(max(seq), 0) AS last
-       FROM tapedeck.frame WHERE session = $1 AND day = $2`,
-    [progress.key, progress.day],
-  );
-  const [found] = rows;
-  const has = [found?.frames, Number(found?.bytes), found?.last].join(', ');
+  const { frames, bytes, last } = await framesThere(client, progress.key, progress.day);
+  const has = [frames, bytes, last].join(', ');
   const wanted = [after.frames, after.bytes, after.seq].join(', ');
   if (has !== wanted)
     throw new SealError(
       progress.key,
       `expected ${wanted} (frames, bytes, last frame) in the engine, got ${has}`,
     );
+}
+
+async function framesThere(
+  client: Client,
+  key: string,
+  day: string,
+): Promise<{ frames: number; bytes: number; last: number }> {
+  const { rows } = await client.query<{ frames: number; bytes: number; last: number }>(
+    `SELECT count(*) AS frames, coalesce(sum(size), 0)::bigint AS bytes, coalesce(max(seq), 0) AS last
+       FROM tapedeck.frame WHERE session = $1 AND day = $2`,
+    [key, day],
+  );
+  const { frames = 0, bytes = 0, last = 0 } = rows[0] ?? {};
+  return { frames: Number(frames), bytes: Number(bytes), last: Number(last) };
 }
 
 async function setCursors(client: Client, slices: readonly Slice[]): Promise<void> {

@@ -3,6 +3,7 @@
 import { withStandIns } from '../engine/odd.ts';
 import { tableNamed } from '../engine/tables.ts';
 import type { Store } from '../store/file/open.ts';
+import { sampleOfBoth } from '../store/sample/ship-sample.ts';
 import { type Copied, type CopyValue, createRowCopy, type RowCopy, valueColumns } from './copy-rows.ts';
 import {
   type Budget,
@@ -39,8 +40,8 @@ export type Slice = {
   weight: number;
 };
 
-/** `isOver`: its recorder has ended it, or is gone. */
-export type SessionToShip = { progress: SessionProgress; isOver: boolean };
+/** `isOver`: its recorder has ended it, or is gone. `sample`: the share of such sessions that are shipped; null: all are. */
+export type SessionToShip = { progress: SessionProgress; isOver: boolean; sample: number | null };
 
 const MESSAGES_AT_ONCE = 10_000;
 
@@ -72,7 +73,7 @@ export function prepareSlices(
     .prepare<[number], number>('SELECT ifnull(max(seq), 0) FROM frame WHERE session = ?')
     .pluck();
 
-  function read({ progress, isOver }: SessionToShip, budget: Budget): Slice | null {
+  function read({ progress, isOver, sample }: SessionToShip, budget: Budget): Slice | null {
     const { number } = progress;
     const row = selectSession.get(number);
     if (row === undefined || isMasked.get(number) !== undefined) return null;
@@ -100,7 +101,7 @@ export function prepareSlices(
     const unfinished = readUnfinished(progress, isWhole);
     return {
       ...{ progress, rows, hasMore, parts: frames.parts, largeEdits: frames.largeEdits },
-      row: readRow(number, row),
+      row: readRow(number, { ...row, sample: sampleOfBoth(row['sample'] as number | null, sample) }),
       changed: exchanges.changed,
       clearsExchanges: progress.exchanges === null && rows.has('http_exchange'),
       outcomes: isWhole ? outcomes.all(number) : [],

@@ -79,7 +79,7 @@ export type SessionSummary = {
   run: string | null;
   /** Microseconds from its start to its end, or to its last frame. */
   lasted: number | null;
-  /** Errors per 24th of the session's time; null where it has none. */
+  /** Errors per 24th of the session's time; null where it has none, where there was no time to count them, and in a report. */
   errorsOverTime: number[] | null;
 };
 
@@ -344,6 +344,8 @@ export type StatsTotal = {
   personMs: number;
   clientMs: number;
   definitionBytes: number;
+  /** Calls may be missing in so many, because frames have no payload. */
+  sessionsLackingPayloads?: number;
   lost: Record<string, number>;
 };
 

@@ -107,14 +107,71 @@ test('the unit stops kindly, with options that there are', () => {
     expect(unit).toContain(`\n${line}\n`);
 });
 
-test.runIf(IS_FULL && isThere('systemd-analyze'))('systemd accepts the unit and its socket', () => {
-  const folder = tempFolder();
-  const unit = textOf('systemd/tapedeck.service').replace('/usr/bin/tapedeck', BIN);
-  const files = ['tapedeck.service', 'tapedeck.socket'].map((name) => join(folder, name));
-  writeFileSync(files[0] ?? '', unit);
-  writeFileSync(files[1] ?? '', textOf('systemd/tapedeck.socket'));
-  const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...files], { encoding: 'utf8' });
-  expect([status, stderr]).toEqual([0, '']);
+test.runIf(IS_FULL && isThere('systemd-analyze'))(
+  'systemd accepts the units, the socket and the timers',
+  () => {
+    const folder = tempFolder();
+    const files = readdirSync(join(DEPLOY, 'systemd')).map((name) => {
+      const file = join(folder, name);
+      writeFileSync(file, textOf(`systemd/${name}`).replace('/usr/bin/tapedeck', BIN));
+      return file;
+    });
+    expect(files).toHaveLength(6);
+    const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...files], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+  },
+);
+
+/** What a unit starts, in words, without the program. */
+function commandOf(unit: string): string[] {
+  const [, command = ''] =
+    /^ExecStart=\/usr\/bin\/tapedeck (.*)$/m.exec(textOf(`systemd/${unit}.service`)) ?? [];
+  return command.split(' ');
+}
+
+const JOBS = ['tapedeck-ship', 'tapedeck-maintain'];
+
+test.each(JOBS)('the job %s is confined as the recorder is, and has no password in its command', (job) => {
+  const lines = textOf(`systemd/${job}.service`).split('\n');
+  const recorder = textOf('systemd/tapedeck.service');
+  const confined = recorder
+    .slice(recorder.indexOf('NoNewPrivileges='), recorder.indexOf('# Not MemoryDeny'))
+    .trim()
+    .split('\n');
+  expect(lines).toEqual(expect.arrayContaining(['Type=oneshot', 'DynamicUser=true', ...confined]));
+  expect(lines.filter((line) => line.startsWith('EnvironmentFile='))).toHaveLength(1);
+  expect(commandOf(job).join(' ')).not.toMatch(/postgres|--to/);
+  const timer = textOf(`systemd/${job}.timer`).split('\n');
+  expect(timer).toEqual(expect.arrayContaining(['Persistent=true', 'WantedBy=timers.target']));
+});
+
+test('the job that ships has the user and the store of the recorder', () => {
+  const unit = textOf('systemd/tapedeck-ship.service').split('\n');
+  // With DynamicUser a unit without User has the user of its own name.
+  expect(unit).toEqual(expect.arrayContaining(['User=tapedeck', 'StateDirectory=tapedeck']));
+  expect(textOf('systemd/tapedeck.service')).not.toMatch(/^User=/m);
+  const { db } = parseArgs({
+    args: commandOf('tapedeck-ship'),
+    options: { db: { type: 'string' }, once: { type: 'boolean' } },
+    allowPositionals: true,
+  }).values;
+  expect(textOf('systemd/tapedeck.service')).toContain(`--db ${db} `);
+});
+
+const cronJob = () => manifestsOf('maintain.yaml').find(({ kind }) => kind === 'CronJob').spec;
+
+test('the job of a cluster does what that of systemd does, without rights, and never two at once', () => {
+  const { concurrencyPolicy, jobTemplate } = cronJob();
+  expect(concurrencyPolicy).toBe('Forbid');
+  const { restartPolicy, securityContext, containers } = jobTemplate.spec.template.spec;
+  expect(restartPolicy).toBe('Never');
+  expect(securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
+  const [{ args, env, securityContext: rights }] = containers;
+  expect(args.join(' ').replace('=', ' ')).toBe(commandOf('tapedeck-maintain').join(' '));
+  expect(rights).toEqual({
+    ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+  });
+  expect(env.map(({ name }: Manifest) => name)).toEqual(['TAPEDECK_SHIP', 'PGPASSWORD']);
 });
 
 test('the image runs without root, and has its store on a volume', () => {
@@ -152,7 +209,9 @@ testWith('nginx', '-v')('nginx accepts its file', () => {
 });
 
 /** What may stand in a query beside metrics and labels. */
-const WORDS = new Set(['sum', 'max', 'by', 'rate', 'increase', 'histogram_quantile', '__rate_interval', 'm']);
+const WORDS = new Set([
+  ...['sum', 'max', 'by', 'and', 'rate', 'increase', 'time', 'histogram_quantile', '__rate_interval', 'm'],
+]);
 
 /** Added by who scrapes. */
 const SCRAPED = ['instance'];
@@ -173,7 +232,9 @@ function queries(): Queries {
 
 test('every query asks for metrics and labels that there are', async () => {
   const server = await startSessionServer();
-  const recording = await recordUrl(server.url, { args: ['--admin', '127.0.0.1:0'] });
+  // Nothing is reached there: what is recorded waits.
+  const shipping = ['--ship', 'postgres://somebody@127.0.0.1:1/tapedeck', '--drain', '0'];
+  const recording = await recordUrl(server.url, { args: ['--admin', '127.0.0.1:0', ...shipping] });
   await (await startRawClient(recording.url)).call('echo');
   await until('its figures are there', async () =>
     (await askAdmin(recording.run, '/metrics')).text.includes('sessions_started_total{'),

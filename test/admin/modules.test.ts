@@ -1,6 +1,6 @@
 /** What operating a recorder takes, what an engine does, and what puts faults in, is loaded where it is asked for, and nowhere else. */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { recordUrl } from '../support/http-record.ts';
@@ -9,9 +9,13 @@ import { startRawClient, startSessionServer } from '../support/operations.ts';
 import { inFull } from '../support/scale.ts';
 import { fixture, record, tapedeck, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
-/** Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, of what speaks to an engine, of the forward proxy, or of faults on purpose: a text of each of their parts. */
+/**
+ * Where a chunk of `dist` has this, it holds a part of the admin port, of what a service manager is told, of what speaks to an engine,
+ * of the forward proxy, of faults on purpose, of sampling, of what keeps no payloads, of the filter language or of what reads the
+ * configuration anew: a text of each of their parts. `--log json` has no part of its own: one function writes both forms.
+ */
 const OURS =
-  /frames_recorded_total|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck|sample-judge|a CONNECT has no body|faults are put in on purpose|closed on purpose|by a fault on purpose/;
+  /tapedeck \$\{purpose\}|BEGINS_AS_JSON|keeps no payloads of whole sessions|To look for this text itself|not-reloaded|frames_recorded_total|ship_backlog_|the store is not open|systemd-notify|lets us do nothing|CREATE SCHEMA tapedeck|sample-judge|a CONNECT has no body|faults are put in on purpose|closed on purpose|by a fault on purpose/;
 
 const LIBRARIES = /[\\/](?:prom-client|pg|pg-[a-z-]+|@peculiar)[\\/]/;
 
@@ -45,6 +49,40 @@ test('a recorder by stdio loads the admin port with its option alone', async () 
   expect(await modulesOf([])).toEqual([]);
   expect((await modulesOf(['--admin', '127.0.0.1:0'])).length).toBeGreaterThan(1);
   expect((await modulesOf(['--fault', 'drop p=0'])).length).toBeGreaterThan(1);
+});
+
+/** The chunks among these, without what tells one build from another. */
+const names = (files: readonly string[]) =>
+  [...new Set(files.map((file) => basename(file).replace(/(?:-[\w-]{8})?\.js$/, '')))].toSorted();
+
+inFull('what leaves out sessions or payloads is loaded with its option alone', async () => {
+  const modulesOf = async (...options: string[]) => {
+    const { env, loaded } = telling();
+    const run = record(tempStore(), ['echo.js'], options, { env });
+    run.child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+    expect((await run.ended).code).toBe(0);
+    return names(oursAmong(loaded()));
+  };
+  expect(await modulesOf('--log', 'json', '--log-level', 'debug')).toEqual([]);
+  expect(await modulesOf('--sample', '100%')).toEqual(['sampling']);
+  expect(await modulesOf('--meta-for', 'method=ping')).toEqual(['filter', 'frame-rule', 'meta-for']);
+});
+
+inFull('and so is what reads the configuration anew, at SIGHUP alone', async () => {
+  const server = await startSessionServer();
+  const config = join(tempFolder(), 'production.json');
+  writeFileSync(config, '{ "sample": { "rate": 0.5, "keep": "status~error" } }');
+  const { env, loaded } = telling();
+  const recording = await recordUrl(server.url, { env, args: ['--config', config] });
+  await (await startRawClient(recording.url)).call('echo');
+  const before = ['filter', 'judging', 'sample-judge', 'sampling'];
+  await until('it decides', () => names(oursAmong(loaded())).length === before.length);
+  expect(names(oursAmong(loaded()))).toEqual(before);
+  writeFileSync(config, '{ "sample": { "metaFor": ["tool=echo"] } }');
+  recording.run.child.kill('SIGHUP');
+  await until('it was read', () => recording.run.stderr().includes('read anew'));
+  await recording.stop();
+  expect(names(oursAmong(loaded()))).toEqual([...before, 'frame-rule', 'meta-for', 'reload'].toSorted());
 });
 
 inFull('so does one by HTTP', async () => {

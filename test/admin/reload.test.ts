@@ -52,7 +52,7 @@ test('a session under way is redacted by the new rules from then on, and its row
   expect(payloads(recording)[1]).toContain('BADGE-1');
 
   expect(await recording.configure(JSON.stringify(BADGE))).toContain(
-    'redaction, retention, sampling and log level',
+    'redaction, retention, sampling, what is shipped and log level',
   );
   await client.call('after', { card: 'open-card', note: 'BADGE-2' });
   const later = await startRawClient(recording.url);
@@ -81,6 +81,11 @@ const BROKEN: [what: string, text: string, place: RegExp][] = [
     /production\.json:2:3: Unknown key `redcat`.*Did you mean `redact/,
   ],
   ['a rule that is none', '{ "redact": {\n  "rules": ["badge=/(/"] } }', /production\.json:2:12: .*badge/],
+  [
+    'a filter that no frame can answer',
+    '{ "sample": {\n  "metaFor": ["tool=echo", "dur>1s"] } }',
+    /production\.json:2:14: .*got `dur`/,
+  ],
   ['a level that is none', '{ "log": { "level": "loud" } }', /Expected debug, info, warn or error/],
   ['no redaction any more', '{ "redact": { "off": true } }', /cannot be switched on or off/],
 ];
@@ -96,6 +101,33 @@ test.each(sample(BROKEN))(
     expect(payloads(recording).join()).not.toContain('BADGE-4');
   },
 );
+
+inFull('which frames have no payload follows the file, in sessions under way too', async () => {
+  const recording = await startReloading({ sample: { metaFor: ['tool=before'] } });
+  const client = await startRawClient(recording.url);
+  let frames = 2;
+  const ask = async () => {
+    frames += 6;
+    for (const name of ['before', 'after', 'other']) await client.call(name);
+    await until('they are stored', () => recording.rows('SELECT 1 FROM frame').length === frames);
+  };
+  await ask();
+  await recording.configure(JSON.stringify({ sample: { metaFor: ['tool=after'] } }));
+  await ask();
+  await recording.configure('{}');
+  await ask();
+  await recording.stop();
+  const texts = payloads(recording).slice(1);
+  expect(texts.map((text) => /"name":"(\w+)"/.exec(text)?.[1] ?? null)).toEqual([
+    ...[null, 'after', 'other'],
+    ...['before', null, 'other'],
+    ...['before', 'after', 'other'],
+  ]);
+  const [{ filters } = {}] = recording.rows<{ filters: string }>(
+    "SELECT redaction ->> '$.metaFor' AS filters FROM session",
+  );
+  expect(JSON.parse(filters ?? '')).toEqual(['tool=before', 'tool=after']);
+});
 
 inFull('retention and the log level follow the file, and what needs a restart is named', async () => {
   const db = tempStore();

@@ -1,11 +1,14 @@
 /** Sampling by real recorders: the same sessions wherever they pass, traffic as ever, and decisions that outlive a kill. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { drawOf } from '../../src/store/sample/sampling.ts';
 import { startServer } from '../support/http.ts';
 import { query, recordUrl } from '../support/http-record.ts';
-import { askAdmin, bodyOf, post, startRawClient, total } from '../support/operations.ts';
+import { askAdmin, bodyOf, post, type RawClient, startRawClient, total } from '../support/operations.ts';
 import { inFull } from '../support/scale.ts';
-import { record, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
+import { FAKE_JWT, storeHolds } from '../support/secrets.ts';
+import { record, tapedeckInProcess, tempFolder, tempStore, until } from '../support/tapedeck.ts';
 
 const isKept = (key: string) => drawOf(key) < 0.5;
 
@@ -113,5 +116,88 @@ inFull(
     const { stdout } = await tapedeckInProcess(['prune', '--db', first.db, '--max-sessions', '2', '--json']);
     expect(JSON.parse(stdout.toString().split('\n')[0] ?? '')).toMatchObject({ reason: 'sample' });
     expect(kept(first.db).map(({ session }) => session)).toEqual(['failed', 'third']);
+  },
+);
+
+inFull(
+  'a rate that changes leaves open sessions as they were decided, and counts for those that begin',
+  async () => {
+    const config = join(tempFolder(), 'production.json');
+    writeFileSync(config, '{ "sample": { "rate": 0.5 } }');
+    const recording = await recordUrl(await startNamedServer(), { args: ['--config', config] });
+    const clients: RawClient[] = [];
+    const begin = async (count: number) => {
+      for (let i = 0; i < count; i += 1) {
+        const client = await startRawClient(recording.url);
+        clients.push(client);
+        await client.call('echo', { key: client.session });
+      }
+    };
+    let told = 0;
+    const configure = async (text: string) => {
+      writeFileSync(config, text);
+      recording.run.child.kill('SIGHUP');
+      told += 1;
+      await until('it was read', () => recording.run.stderr().split('read anew').length === told + 1);
+    };
+    await begin(6);
+    await configure('{ "sample": { "rate": 1 } }');
+    await begin(4);
+    await configure('{}');
+    await begin(2);
+    for (const client of clients) {
+      const params = { name: 'echo', arguments: { key: client.session } };
+      expect(JSON.parse(await client.call('echo', params.arguments)).result).toEqual({ echoed: params });
+    }
+    await recording.stop();
+    const names = clients.map(({ session }) => session);
+    const begun = [
+      ...names
+        .slice(0, 6)
+        .filter(isKept)
+        .map((session) => ({ session, sample: 0.5, frames: 6 })),
+      ...names.slice(6, 10).map((session) => ({ session, sample: 1, frames: 6 })),
+      ...names.slice(10).map((session) => ({ session, sample: null, frames: 6 })),
+    ];
+    expect(begun.length).toBeLessThan(names.length);
+    expect(kept(recording.db)).toEqual(begun);
+  },
+);
+
+inFull(
+  'what is kept is redacted; on the wire kept and left out sessions have the bytes of the server',
+  async () => {
+    const server = await startNamedServer();
+    const recording = await recordUrl(server, { args: ['--sample', '50%', '--meta-for', 'tool=hide'] });
+    const secrets = { note: FAKE_JWT, nested: JSON.stringify({ api_key: FAKE_JWT }) };
+    let left = 0;
+    for (let i = 0; i < 6; i += 1) {
+      const client = await startRawClient(recording.url);
+      if (!isKept(client.session)) left += 1;
+      for (const name of ['echo', 'hide']) {
+        const params = { name, arguments: { key: client.session, hidden: `for-${name}`, ...secrets } };
+        const sessions = { 'Mcp-Session-Id': client.session };
+        const asked = [
+          await post(recording.url, 'tools/call', params, sessions),
+          await post(new URL(server), 'tools/call', params, sessions),
+        ];
+        const [through, direct] = await Promise.all(asked.map(bodyOf));
+        // The ids of two requests differ, and nothing else.
+        expect(through?.replace(/"id":\d+/, '')).toBe(direct?.replace(/"id":\d+/, ''));
+        expect(through).toContain(FAKE_JWT);
+      }
+    }
+    await recording.stop();
+    expect([left > 0, left < 6]).toEqual([true, true]);
+    expect(query(recording.db, 'SELECT 1 FROM session')).toHaveLength(6 - left);
+    expect(storeHolds(recording.db, FAKE_JWT)).toBe(false);
+    expect(storeHolds(recording.db, 'for-echo')).toBe(true);
+    expect(storeHolds(recording.db, 'for-hide')).toBe(false);
+    expect(query(recording.db, "SELECT 1 FROM frame_redaction WHERE rules = 'meta'")).toHaveLength(
+      2 * (6 - left),
+    );
+    expect(
+      query(recording.db, "SELECT 1 FROM frame_redaction WHERE rules <> 'meta' AND instr(rules, 'jwt') > 0"),
+    ).toHaveLength(2 * (6 - left));
   },
 );

@@ -5,7 +5,12 @@ export function percentile(values, p) {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))];
 }
 
-export const median = (values) => percentile(values, 0.5);
+/** Of an even number the mean of the two in the middle: of two rounds, neither the better nor the worse. */
+export function median(values) {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = sorted.length / 2;
+  return (sorted[Math.ceil(half) - 1] + sorted[Math.floor(half)]) / 2;
+}
 
 /**
  * One row: what was measured, ours against theirs round by round, and the bound that the design sets, if it sets one.

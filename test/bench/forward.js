@@ -1,5 +1,6 @@
 // The forward proxy against our own reverse proxy: the same calls to the same server, by CONNECT and directly.
 import { Agent, request } from 'node:http';
+import { request as requestByTls } from 'node:https';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { ratioRow } from './figures.js';
@@ -106,7 +107,8 @@ async function load(url, agent, connections, seconds) {
 function post(url, agent) {
   const headers = { 'Content-Type': 'application/json', 'Content-Length': BODY.length };
   return new Promise((resolve, reject) => {
-    const call = request(url, { agent, method: 'POST', headers }, (answer) => {
+    const send = url.startsWith('https:') ? requestByTls : request;
+    const call = send(url, { agent, method: 'POST', headers }, (answer) => {
       answer.resume();
       answer.once('end', () =>
         answer.statusCode === 200 ? resolve() : reject(new Error(`${answer.statusCode}`)),
@@ -119,16 +121,25 @@ function post(url, agent) {
 
 /** One that opens each connection by CONNECT. */
 function agentThrough(proxy) {
-  const { hostname, port } = new URL(proxy);
   const agent = new Agent({ keepAlive: true });
-  agent.createConnection = ({ host, port: to }, done) => {
-    const path = `${host}:${to}`;
-    const tunnel = request({ hostname, port, method: 'CONNECT', path, headers: { Host: path } });
-    tunnel.once('connect', (_answer, socket) => done(null, socket));
-    tunnel.once('error', done);
-    tunnel.end();
+  agent.createConnection = ({ host, port }, done) => {
+    openTunnel(proxy, `${host}:${port}`).then((socket) => done(null, socket), done);
   };
   return agent;
+}
+
+/** `to`: host and port. Rejects where the proxy cannot be reached or refuses. */
+export function openTunnel(proxy, to) {
+  const { hostname, port } = new URL(proxy);
+  return new Promise((resolve, reject) => {
+    const tunnel = request({ hostname, port, method: 'CONNECT', path: to, headers: { Host: to } });
+    tunnel.once('connect', ({ statusCode }, socket, head) => {
+      if (statusCode !== 200) reject(new Error(`CONNECT ${to}: ${statusCode}`));
+      if (head.length > 0) socket.unshift(head);
+      resolve(socket);
+    });
+    tunnel.once('error', reject).end();
+  });
 }
 
 export function countRecorded(store) {

@@ -145,9 +145,9 @@ export function withLoss(row, { lost, extra }, { failed }) {
   return row;
 }
 
-/** Settles once the program has said where it listens. */
-export async function startProgram([command, ...args]) {
-  const env = { ...process.env, PYTHONUNBUFFERED: '1' };
+/** Settles once the program has said where it listens. `more`: what its environment has beside ours. */
+export async function startProgram([command, ...args], more = {}) {
+  const env = { ...process.env, PYTHONUNBUFFERED: '1', ...more };
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
   const killIt = () => child.kill('SIGKILL');
   process.on('exit', killIt);

@@ -1,11 +1,19 @@
 // The server behind the HTTP contestants: answers a call with some 200 bytes of JSON, or with a stream of events that
-// carry the time they were sent at. A GET tells how many calls have arrived.
+// carry the time they were sent at. A GET tells how many calls have arrived. With the files of a key and its certificate: by TLS.
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 
 const TEXT = 'The quick brown fox jumps over the lazy dog. '.repeat(3);
 let arrived = 0;
 
-const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+const [key, cert] = process.argv.slice(2).map((file) => readFileSync(file));
+const server = (key === undefined ? createServer : createTlsServer)(
+  { keepAliveTimeout: 0, key, cert },
+  onRequest,
+);
+
+function onRequest(request, response) {
   if (request.method === 'GET') {
     response.end(String(arrived));
     return;
@@ -18,7 +26,7 @@ const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     if (params.name === 'stream') stream(response, id, params.arguments);
     else answer(response, id);
   });
-});
+}
 
 function answer(response, id) {
   const body = JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: TEXT }] } });

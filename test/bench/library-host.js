@@ -1,7 +1,8 @@
-// A program of the official SDK 1.x, plain or recording itself: `library-host.js DOOR URL|- COUNT DB`. As `stdio` it is a server. As
-// `http` it is a server that prints its URL. As `fetch` and `transport` it is a client of the server at URL, and prints the times of its
-// calls as JSON, in milliseconds, and the processor time that one took of its own thread, in microseconds.
+// A program of the official SDK 1.x, plain or recording itself: `library-host.js DOOR URL|- [DB]`. As `stdio` it is a server. As
+// `http` it is a server that prints its URL. As `fetch` and `transport` it is a client of the server at URL: for each line that it
+// reads, a number, it makes so many calls, and prints the times that they took as JSON, in milliseconds.
 import { createServer } from 'node:http';
+import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
@@ -9,9 +10,8 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { recordedFetch, recordedHandler, recordedTransport, recordStdio } from 'mcp-tapedeck/record';
 import { z } from 'zod';
-import { ownTime } from './processor.js';
 
-const [door, url, count, db] = process.argv.slice(2);
+const [door, url, db] = process.argv.slice(2);
 const isPlain = db === undefined;
 
 const doors = {
@@ -32,14 +32,14 @@ const doors = {
     process.stdin.resume().on('end', () => process.exit());
   },
   fetch: () =>
-    call(
+    callWhenAsked(
       new StreamableHTTPClientTransport(new URL(url), {
         fetch: isPlain ? fetch : recordedFetch(fetch, { db }),
       }),
     ),
   transport() {
     const transport = new StreamableHTTPClientTransport(new URL(url));
-    return call(isPlain ? transport : recordedTransport(transport, { db }));
+    return callWhenAsked(isPlain ? transport : recordedTransport(transport, { db }));
   },
 };
 
@@ -50,22 +50,19 @@ function createEcho() {
   return server;
 }
 
-async function call(transport) {
+async function callWhenAsked(transport) {
   const client = new Client({ name: 'bench', version: '1' });
   await client.connect(transport);
-  const times = [];
-  const warm = Math.floor(Number(count) / 5);
-  let before = null;
-  for (let i = 0; i < Number(count); i += 1) {
-    if (i === warm) before = ownTime(process.pid);
-    const began = performance.now();
-    await client.callTool({ name: 'echo', arguments: { text: 'hello' } });
-    times.push(performance.now() - began);
+  for await (const count of createInterface({ input: process.stdin })) {
+    const times = [];
+    for (let i = 0; i < Number(count); i += 1) {
+      const began = performance.now();
+      await client.callTool({ name: 'echo', arguments: { text: 'hello' } });
+      times.push(performance.now() - began);
+    }
+    process.stdout.write(`${JSON.stringify(times)}\n`);
   }
-  const processor = before === null ? null : (ownTime(process.pid) - before) / (times.length - warm);
   await client.close();
-  // What comes first is compiled meanwhile.
-  process.stdout.write(JSON.stringify({ times: times.slice(warm), processor }));
 }
 
 await doors[door]();

@@ -1,6 +1,7 @@
 // `npm run bench`: every row of the design's speed table, as ratios within one run. `--quick` gives a first idea. `--only sse`
-// measures one part, or several, as quickly: less than a minute each, but for `store` and `retention`; with `--full` as the table does.
-// `--only soak` takes an hour, or `SOAK_MINUTES`, and is no part of the whole.
+// measures one part, or several, as quickly: less than a minute each, but for `store`, `retention` and `operate`; with `--full` as the table does.
+// `--only soak` takes an hour, or `SOAK_MINUTES`, at `SOAK_RATE` calls a second, and is no part of the whole. Of `library` and `soak`
+// what is measured by then is printed where a signal ends it.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { arch, cpus, platform, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -11,11 +12,13 @@ import { benchEngine } from './engine.js';
 import { benchFault } from './fault.js';
 import { histogram, printTable } from './figures.js';
 import { benchForward } from './forward.js';
+import { benchForwardTls, benchTunnel } from './forward-more.js';
 import { benchHttp } from './http.js';
 import { hasMitmdump } from './http-contestants.js';
 import { benchLibrary } from './library.js';
 import { generator } from './load.js';
 import { benchMemory } from './memory.js';
+import { benchOperate } from './operate.js';
 import { benchPack } from './pack.js';
 import { benchReplay } from './replay.js';
 import { benchRetention } from './retention.js';
@@ -35,6 +38,7 @@ const PARTS = {
   sse,
   forward,
   fault,
+  operate,
   replay,
   library: benchLibrary,
   busy: benchBusy,
@@ -64,7 +68,8 @@ const size = isQuick
       starts: 15,
       viewerRounds: 2,
       viewerCalls: 4000,
-      libraryCalls: 1000,
+      libraryRounds: 3,
+      libraryCalls: 400,
     }
   : {
       rounds: 9,
@@ -80,10 +85,27 @@ const size = isQuick
       starts: 51,
       viewerRounds: 7,
       viewerCalls: 15_000,
-      libraryCalls: 5000,
+      libraryRounds: 5,
+      libraryCalls: 400,
     };
 const progress = (text) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), 'tapedeck-bench-'));
+
+/** Makes the rows that the part under way has so far. */
+let rowsSoFar = () => [];
+const onRows = (make) => {
+  rowsSoFar = make;
+};
+for (const [signal, number] of [
+  ['SIGINT', 2],
+  ['SIGTERM', 15],
+])
+  process.once(signal, () => {
+    const rows = rowsSoFar();
+    if (rows.length > 0) printTable(rows);
+    rmSync(folder, { recursive: true, force: true });
+    process.exit(128 + number);
+  });
 
 try {
   const [cpu] = cpus();
@@ -92,7 +114,8 @@ try {
   );
   // Part by part, so that what fails takes nothing with it that was measured before.
   for (const part of parts) {
-    printTable(await PARTS[part](folder, { ...size, progress }));
+    printTable(await PARTS[part](folder, { ...size, progress, onRows }));
+    onRows(() => []);
     console.log();
   }
 } finally {
@@ -149,8 +172,17 @@ async function sse(folder, size) {
 }
 
 async function forward(folder, size) {
-  const { loss, rows } = await benchForward(folder, size);
-  console.log(`${loss}\n`);
+  const plain = await benchForward(folder, size);
+  const tls = await benchForwardTls(folder, size);
+  const tunnel = await benchTunnel(folder, size);
+  console.log(`${plain.loss}\n${tls.loss}\n`);
+  return [...plain.rows, ...tls.rows, ...tunnel];
+}
+
+async function operate(folder, size) {
+  const { absolute, rows } = await benchOperate(folder, size);
+  printTable(absolute);
+  console.log();
   return rows;
 }
 

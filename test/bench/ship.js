@@ -1,5 +1,6 @@
 // What shipping a store to an engine costs: processor time a frame, against `psql \copy` of the same rows, fifty stores at once,
-// memory, and a shipper that has nothing to do. The engine is a PostgreSQL of its own, which syncs nothing.
+// memory, a shipper that has nothing to do, and what `ship-recorders.js` measures. The engine is a PostgreSQL of its own, which syncs
+// nothing. `SHIP_FRAMES` says how many frames are shipped, `SHIP_RECORDERS` how many recorders are at once.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -8,10 +9,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readAddress } from '../../build/engine/connect.js';
 import { runShipper } from '../../build/ship/shipper.js';
-import { openStore } from '../../build/store/file/open.js';
+import { openForReading, openStore } from '../../build/store/file/open.js';
 import { beginImport } from '../../build/store/write/import.js';
 import { reindexSession } from '../../build/store/write/index.js';
 import { figureRow, format, ratioRow } from './figures.js';
+import { mixLines } from './mix.js';
+import { memoryOf } from './processor.js';
+import { besideTraffic, manyRecorders } from './ship-recorders.js';
 
 const BIN = join(import.meta.dirname, '../../bin/tapedeck.js');
 const FRAME_BYTES = 1600;
@@ -26,8 +30,10 @@ const SAY_USAGE = `process.on('exit', () => {
 });`;
 const PRELOAD = ['--import', `data:text/javascript,${encodeURIComponent(SAY_USAGE)}`];
 
-export async function benchShip(folder, { messages, progress }) {
-  const frames = messages / 10;
+export async function benchShip(folder, { messages, rounds, progress }) {
+  const frames = Number(process.env.SHIP_FRAMES ?? messages / 10);
+  const isQuick = rounds < 5;
+  const recorders = Number(process.env.SHIP_RECORDERS ?? (isQuick ? 5 : STORES));
   progress('an engine');
   const engine = await startEngine(folder);
   try {
@@ -46,8 +52,16 @@ export async function benchShip(folder, { messages, progress }) {
         wanted: '≥ 30,000',
         met: frames / (first.cpu - start.cpu) >= 30_000 ? 'yes' : 'NO',
       },
+      {
+        what: 'frames of 1.6 kB a second over one connection',
+        tapedeck: format(frames / (first.seconds - start.seconds)),
+        against: '',
+        ratio: '',
+        wanted: '≥ 12,000',
+        met: frames / (first.seconds - start.seconds) >= 12_000 ? 'yes' : 'NO',
+      },
       ratioRow(
-        'frames a second over one connection',
+        'the same, against psql',
         [frames / (first.seconds - start.seconds)],
         [frames / copied],
         {
@@ -56,16 +70,69 @@ export async function benchShip(folder, { messages, progress }) {
         },
         'frames/s',
       ),
-      figureRow('memory of the shipper at most', first.mb, { atMost: 150, unit: 'MB' }),
+      figureRow(`memory of the shipper at most, of ${format(frames)} frames`, first.mb, {
+        atMost: 150,
+        unit: 'MB',
+      }),
+      ...flatness(first),
       await largeFrame(engine, folder, progress),
       await manyStores(engine, folder, frames, progress),
+      await room(engine, folder, progress),
       await idle(engine, file, progress),
+      ...(await besideTraffic(engine, folder, {
+        ...{ rounds: isQuick ? 3 : 9, calls: isQuick ? 10_000 : 50_000, lagSeconds: isQuick ? 4 : 60 },
+        progress,
+      })),
+      await manyRecorders(engine, folder, { recorders, calls: isQuick ? 500 : 2000, progress }),
     ];
     return rows;
   } finally {
     await engine.stop();
   }
 }
+
+/** Of a run that is long enough to tell: whether it takes more and more. */
+function flatness({ samples }) {
+  if (samples.length < LEAST_SAMPLES) return [];
+  const middle = Math.floor(samples.length / 2);
+  const [early, late] = [samples.slice(0, middle), samples.slice(middle)].map((some) => Math.max(...some));
+  const bound = { atMost: 1.2, yardstick: 'in the first half' };
+  return [ratioRow('memory at most in the second half of that run', [late], [early], bound, 'MB')];
+}
+
+const SAMPLE_MS = 200;
+
+const LEAST_SAMPLES = 20;
+
+/** Of what passes between clients and servers by size and kind, in sessions of 1,000 frames. */
+async function room(engine, folder, progress) {
+  progress(`room for ${MIX_FRAMES} frames`);
+  const file = join(folder, 'room.db');
+  fill(file, MIX_FRAMES, 1000, mixLines(MIX_FRAMES));
+  const store = openForReading(file);
+  const passed = store.prepare('SELECT sum(bytes) FROM session').pluck().get();
+  store.close();
+  const before = bytesIn(engine);
+  await ship(engine.url, file);
+  const taken = bytesIn(engine) - before;
+  return {
+    what: 'room in the engine, with indexes, for a frame of the mix',
+    tapedeck: `${format(taken / MIX_FRAMES)} bytes`,
+    against: `${format(passed / MIX_FRAMES)} bytes, its payload`,
+    ratio: `${(taken / passed).toFixed(2)}×`,
+    wanted: '',
+    met: '',
+  };
+}
+
+function bytesIn(engine) {
+  return Number(
+    engine.sql(`SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class AS c
+      WHERE c.relnamespace = 'tapedeck'::regnamespace AND c.relkind = 'r'`),
+  );
+}
+
+const MIX_FRAMES = 20_000;
 
 async function largeFrame(engine, folder, progress) {
   progress('a frame of 256 MB');
@@ -120,7 +187,8 @@ function processorSeconds(pid) {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-function fill(file, frames, each) {
+/** `lines`: what the frames are; without it, they are of 1.6 kB. */
+function fill(file, frames, each, lines = null) {
   const store = openStore(file);
   const start = {
     ...{
@@ -147,9 +215,8 @@ function fill(file, frames, each) {
     const session = beginImport(store, { ...start, at: 1.7e15 + done }, { frames: 0, bytes: 0 }, null);
     for (let i = 0; i < Math.min(each, frames - done); i += 1) {
       const head = `{"jsonrpc":"2.0","id":${i >> 1},${i % 2 ? '"result"' : '"method":"tools/call","params"'}:{"n":${done + i},"text":"`;
-      const payload = Buffer.from(
-        `${head}${text.slice(i % 30, (i % 30) + FRAME_BYTES - head.length - 3)}"}}`,
-      );
+      const usual = `${head}${text.slice(i % 30, (i % 30) + FRAME_BYTES - head.length - 3)}"}}`;
+      const payload = Buffer.from(lines === null ? usual : lines.next().value);
       const form = { lineEnd: '\n', size: payload.length, truncated: false, part: 'line', http: null };
       session.add({ channel: i % 2 ? 'stdout' : 'stdin', at: 1.7e15 + done + i, payload, ...form });
     }
@@ -168,18 +235,28 @@ async function ship(url, file) {
   child.stderr.on('data', (bytes) => {
     said += bytes;
   });
+  const samples = [];
+  const timer = setInterval(() => {
+    try {
+      samples.push(memoryOf(child.pid) ?? 0);
+    } catch {
+      // It has just ended.
+    }
+  }, SAMPLE_MS);
   const [code] = await once(child, 'close');
+  clearInterval(timer);
   if (code !== 0) throw new Error(said);
   return {
     ...JSON.parse(said.slice(said.lastIndexOf('@{') + 1)),
-    seconds: (performance.now() - began) / 1000,
+    ...{ seconds: (performance.now() - began) / 1000, samples },
   };
 }
 
 function options(url, file) {
   return {
     ...{ file, address: readAddress(url, {}), isOnce: true, tenant: null, version: '0' },
-    ...{ imported: false, unredacted: false, goesOn: () => true, onNotice() {}, onShipped() {} },
+    ...{ imported: false, unredacted: false, sampling: () => null, prepareKept: () => null },
+    ...{ goesOn: () => true, onNotice() {}, onShipped() {} },
     signal: new AbortController().signal,
   };
 }

@@ -1,4 +1,5 @@
-// Many sessions through one proxy for an hour, or for `SOAK_MINUTES`: what it takes and how long calls take must not grow with the time.
+// Many sessions through one proxy for an hour, or for `SOAK_MINUTES`, at `SOAK_RATE` calls a second: what it takes and how long calls
+// take must not grow with the time. A signal ends it early, and prints what it has by then.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -9,13 +10,16 @@ import { percentile, printTable } from './figures.js';
 
 const MINUTES = Number(process.env.SOAK_MINUTES ?? 60);
 
+/** Calls a second of all sessions together, beside which each session has its beginning and its end. */
+const RATE = Number(process.env.SOAK_RATE ?? 300);
+
 /** How many sessions are open at once; each makes its calls and ends, and another one follows. */
 const SESSIONS = 64;
 
 const CALLS_A_SESSION = 25;
 
-/** Between two calls of a session, on average: together some 300 calls a second. */
-const PAUSE_MS = 200;
+/** From one call of a session to the next, on average. */
+const PAUSE_MS = (SESSIONS * 1000) / RATE;
 
 const SIZES = [100, 400, 1600, 6400];
 
@@ -36,9 +40,14 @@ const BIN = join(import.meta.dirname, '../../bin/tapedeck.js');
 
 const MB = 1024 * 1024;
 
+/** Of how many clock ticks a second `/proc` tells, on every Linux that Node runs on. */
+const TICKS_A_SECOND = 100;
+
 /** Prints its table, and returns what is wanted of it as rows of the table of the bench. */
-export async function benchSoak(folder, { progress }) {
+export async function benchSoak(folder, { progress, onRows }) {
   if (process.platform !== 'linux') return [];
+  for (const [name, value] of Object.entries({ SOAK_MINUTES: MINUTES, SOAK_RATE: RATE }))
+    if (!(value > 0)) throw new Error(`Expected a number above 0 in ${name}, got ${process.env[name]}.`);
   const upstream = spawn(process.execPath, [join(import.meta.dirname, 'soak-upstream.js')], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -54,26 +63,48 @@ export async function benchSoak(folder, { progress }) {
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
+  const isGone = once(recorder, 'exit');
   const urls = await urlsOf(recorder);
   const load = startLoad(urls.proxy);
+  const gauges = startGauges({ pid: recorder.pid, db, admin: urls.admin });
+  const windows = [];
+  const look = (minutes) => windows.push(windowOf(minutes, { folder, load, gauges: gauges.take() }));
+  const began = performance.now();
+  onRows(() => {
+    for (const child of [recorder, upstream]) child.kill('SIGKILL');
+    const minutes = (performance.now() - began) / 60_000;
+    // The window under way counts where it is long enough to say something.
+    if (minutes - (windows.at(-1)?.minute ?? 0) > MINUTES / WINDOWS / 2) look(minutes);
+    return report(windows);
+  });
   try {
-    progress(`${SESSIONS} sessions at once for ${MINUTES} minutes`);
-    const windows = [];
+    progress(`${SESSIONS} sessions at once, ${RATE} calls a second, for ${MINUTES} minutes`);
     for (let n = 1; n <= WINDOWS; n += 1) {
-      await wait((MINUTES * 60_000) / WINDOWS);
-      windows.push(await look(n, { pid: recorder.pid, db, folder, admin: urls.admin, load }));
+      const end = began + (n * MINUTES * 60_000) / WINDOWS;
+      await Promise.race([wait(end - performance.now()), isGone]);
+      if (recorder.exitCode !== null || recorder.signalCode !== null)
+        throw new Error(`The recorder ended after ${windows.at(-1)?.minute ?? 0} minutes.`);
+      look((n * MINUTES) / WINDOWS);
       progress(`${n} of ${WINDOWS}: ${JSON.stringify(windows.at(-1))}`);
     }
-    console.log(`soak, ${MINUTES} minutes, ${SESSIONS} sessions at once, limit ${LIMIT_MB} MB`);
-    printTable(windows);
-    console.log();
-    return verdicts(windows);
+    return report(windows);
   } finally {
+    gauges.stop();
     await load.stop();
     recorder.kill('SIGTERM');
+    await isGone;
     upstream.kill();
-    await once(recorder, 'exit');
   }
+}
+
+function report(windows) {
+  if (windows.length === 0) return [];
+  console.log(
+    `soak, ${windows.at(-1).minute} minutes, ${SESSIONS} sessions at once, ${RATE} calls a second, limit ${LIMIT_MB} MB`,
+  );
+  printTable(windows);
+  console.log();
+  return verdicts(windows);
 }
 
 async function urlsOf(recorder) {
@@ -112,11 +143,11 @@ function startLoad(url) {
     });
   }
 
-  async function call(id, headers) {
+  /** Its time runs from when it was due, so that a standstill counts for every call that it held up. */
+  async function call(id, headers, due) {
     const size = SIZES[id % SIZES.length];
-    const began = performance.now();
     await send('POST', headers, { id, method: 'tools/call', params: { name: 'soak', arguments: { size } } });
-    times.push(performance.now() - began);
+    times.push(performance.now() - due);
     count.calls += 1;
   }
 
@@ -128,9 +159,12 @@ function startLoad(url) {
     };
     const answer = await send('POST', {}, { id: 0, method: 'initialize', params });
     const headers = { 'Mcp-Session-Id': answer['mcp-session-id'] };
+    let due = performance.now();
     for (let id = 1; id <= CALLS_A_SESSION && !isOver; id += 1) {
-      await wait(PAUSE_MS * 2 * Math.random());
-      await call(id, headers);
+      due += PAUSE_MS * 2 * Math.random();
+      const early = due - performance.now();
+      if (early >= 1) await wait(early);
+      await call(id, headers, Math.min(due, performance.now()));
     }
     await send('DELETE', headers);
     count.sessions += 1;
@@ -140,6 +174,8 @@ function startLoad(url) {
     while (!isOver) {
       await session().catch(() => {
         count.failed += 1;
+        // A server that is not there answers at once.
+        return wait(PAUSE_MS);
       });
     }
   });
@@ -159,25 +195,79 @@ function startLoad(url) {
   };
 }
 
-async function look(n, { pid, db, folder, admin, load }) {
-  const times = load.takeTimes();
-  const metrics = await (await fetch(new URL('/metrics', admin))).text();
-  const metric = (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
-  const [, resident] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+/** Asks once a second what the recorder takes, so that no peak between two lines of the table is missed. */
+function startGauges({ pid, db, admin }) {
+  let told = [];
+  let lost = 0;
+  let ticksBefore = ticksOf(pid);
+  const timer = setInterval(() => {
+    try {
+      const [, resident] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+      const wal = sizeOf(`${db}-wal`);
+      const handles = readdirSync(`/proc/${pid}/fd`).length;
+      told.push({ resident: Number(resident) * 1024, handles, wal, store: sizeOf(db) + wal });
+    } catch {
+      // It is gone: the calls that fail say so.
+    }
+    askLost().catch(() => {});
+  }, 1000);
+
+  async function askLost() {
+    const metrics = await (await fetch(new URL('/metrics', admin))).text();
+    lost = Number(/^tapedeck_frames_lost_total (\S+)$/m.exec(metrics)?.[1]);
+  }
+
   return {
-    minute: ((n * MINUTES) / WINDOWS).toFixed(1),
+    /** Of the time since the last question: sizes in bytes, processor time in milliseconds. */
+    take() {
+      const most = (gauge) => Math.max(...told.map((each) => each[gauge]));
+      const ticks = ticksOf(pid);
+      const taken = {
+        ...{
+          resident: most('resident'),
+          handles: most('handles'),
+          wal: most('wal'),
+          store: most('store'),
+          lost,
+        },
+        processor: ((ticks - ticksBefore) / TICKS_A_SECOND) * 1000,
+      };
+      ticksBefore = ticks;
+      told = told.slice(-1);
+      return taken;
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** The processor time of a process until now, in clock ticks. */
+function ticksOf(pid) {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13);
+  return Number(user) + Number(system);
+}
+
+/** A line of the table: sizes and handles are the most of the time since the line before. */
+function windowOf(minutes, { folder, load, gauges }) {
+  const times = load.takeTimes();
+  return {
+    minute: minutes.toFixed(1),
     sessions: load.count.sessions,
     calls: load.count.calls,
     failed: load.count.failed,
-    'memory MB': Math.round(Number(resident) / 1024),
+    'memory MB': Math.round(gauges.resident / MB),
     'main heap MB': takeHeap(join(folder, 'heap-main')),
     'writer heap MB': takeHeap(join(folder, 'heap-writer')),
-    handles: readdirSync(`/proc/${pid}/fd`).length,
-    'WAL MB': (sizeOf(`${db}-wal`) / MB).toFixed(1),
-    'store MB': ((sizeOf(db) + sizeOf(`${db}-wal`)) / MB).toFixed(1),
+    handles: gauges.handles,
+    'WAL MB': (gauges.wal / MB).toFixed(1),
+    'store MB': (gauges.store / MB).toFixed(1),
+    'CPU ms a call': (gauges.processor / times.length).toFixed(2),
     'p50 ms': percentile(times, 0.5).toFixed(2),
     'p99 ms': percentile(times, 0.99).toFixed(2),
-    lost: metric('tapedeck_frames_lost_total'),
+    lost: gauges.lost,
   };
 }
 
@@ -196,18 +286,19 @@ function sizeOf(file) {
   }
 }
 
-/** The last third against the second: what begins is warming up. */
+/** The last third against the one before: what begins is warming up. Less than three lines show no course. */
 function verdicts(windows) {
-  const third = WINDOWS / 3;
-  const middle = windows.slice(third, 2 * third);
-  const last = windows.slice(2 * third);
+  const third = Math.floor(windows.length / 3);
+  if (third === 0) return [];
+  const middle = windows.slice(-2 * third, -third);
+  const last = windows.slice(-third);
   const mean = (rows, column) => rows.reduce((sum, row) => sum + Number(row[column]), 0) / rows.length;
   const flat = (column, atMost) => {
     const [before, after] = [mean(middle, column), mean(last, column)];
     return {
       what: `soak: ${column}`,
-      tapedeck: after.toFixed(1),
-      against: `${before.toFixed(1)}, the third before`,
+      tapedeck: after.toFixed(2),
+      against: `${before.toFixed(2)}, the third before`,
       ratio: `${(after / before).toFixed(2)}×`,
       wanted: `≤ ${atMost}×`,
       met: after <= before * atMost ? 'yes' : 'NO',
@@ -224,6 +315,8 @@ function verdicts(windows) {
     flat('main heap MB', 1.1),
     flat('writer heap MB', 1.1),
     flat('handles', 1.1),
+    flat('WAL MB', 1.1),
+    flat('CPU ms a call', 1.1),
     flat('p99 ms', 1.5),
     bound('most the store took, MB', most, LIMIT_MB * 1.05),
     bound('frames lost', lost, 0),

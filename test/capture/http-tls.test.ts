@@ -24,7 +24,9 @@ test('an upstream whose certificate nobody vouches for is not reached', async ()
   const { capture, waitFor } = await startProxy(upstream);
   const answer = await fetch(capture.url);
   expect(answer.status).toBe(502);
-  expect(await answer.text()).toMatch(`tapedeck: cannot reach ${upstream}: self-signed certificate`);
+  expect(await answer.text()).toBe(
+    `tapedeck: cannot reach ${upstream}: self-signed certificate; start tapedeck with NODE_EXTRA_CA_CERTS=<its CA's file>, or with --insecure\n`,
+  );
   expect(await waitFor('end')).toMatchObject({ closedBy: 'proxy' });
 });
 

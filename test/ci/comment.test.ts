@@ -12,7 +12,14 @@ const FINDING: CiFinding = {
 
 function outcomeOf(findings: readonly CiFinding[], more: Partial<CiOutcome> = {}): CiOutcome {
   const recordings = [
-    { file: 'recordings/a.ndjson', session: 'abc', check: 'Nothing found.', verify: 'drift', diff: null },
+    {
+      file: 'recordings/a.ndjson',
+      session: 'abc',
+      unjudged: [],
+      check: 'Nothing found.',
+      verify: 'drift',
+      diff: null,
+    },
   ];
   return { recordings, findings, troubles: [], severity: 'warning', ...more };
 }
@@ -63,7 +70,16 @@ test('nothing recorded is markup, a mention, a link or a row of the table', () =
   ];
   const text = commentText(
     outcomeOf([{ ...FINDING, names: hostile, file: 'a|`b`.ndjson' }], {
-      recordings: [{ file: 'a|`b`.ndjson', session: null, check: 'ok', verify: null, diff: null }],
+      recordings: [
+        {
+          file: 'a|`b`.ndjson',
+          session: null,
+          unjudged: ['frames | <b> of `it`'],
+          check: 'ok',
+          verify: null,
+          diff: null,
+        },
+      ],
     }),
     ABOUT,
   );

@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeCertificate } from '../support/certificate.ts';
+import { startCompanyProxy } from '../support/company-proxy.ts';
 import { listenOn, startServer } from '../support/http.ts';
 import { query } from '../support/http-record.ts';
 import { fixture, tapedeck, tapedeckInProcess, tempFolder, tempStore, until } from '../support/tapedeck.ts';
@@ -76,15 +77,37 @@ test('a client that goes past the proxy, or cannot be started, is told of', asyn
   });
 });
 
-test.each([
-  ['HTTPS_PROXY', 'HTTPS_PROXY'],
-  ['http_proxy', 'HTTP_PROXY'],
-  ['ALL_PROXY', 'ALL_PROXY'],
-])('that another proxy of the environment is not used is said: %s', async (variable, said) => {
-  const { url } = await startServer((_, response) => response.end('{}'));
-  const words = ['run', '--db', tempStore(), '--forward', url, '--', process.execPath, '-e', '0'];
-  const env = environmentOf(tempFolder(), { [variable]: 'http://127.0.0.1:9' });
-  expect((await tapedeck(words, { env }).ended).stderr).toContain(`WARNING: ${said} is set`);
+test('it goes on through the proxy of the environment, which neither says nor keeps its password', async () => {
+  const { url: upstream } = await startServer((_, response) => response.end('{}'));
+  const company = await startCompanyProxy({ hosts: { 'api.example': Number(new URL(upstream).port) } });
+  const proxy = `http://me:top-secret@127.0.0.1:${company.port}`;
+  const [db, url] = [tempStore(), 'http://api.example:8080/mcp'];
+  const words = ['run', '--db', db, '--forward', url, '--', process.execPath, CLIENT, url, 'exit 0'];
+  const env = environmentOf(tempFolder(), { HTTP_PROXY: proxy, ALL_PROXY: 'socks5://127.0.0.1:9' });
+  const { stdout, stderr } = await tapedeck(words, { env }).ended;
+  expect(stdout.toString()).toBe('200 {}\n');
+  expect(stderr).toBe(
+    [
+      `tapedeck: goes on through the proxy http://127.0.0.1:${company.port}, which HTTP_PROXY names\n`,
+      'tapedeck: WARNING: ALL_PROXY is set, but not to the URL of an HTTP proxy, such as http://host:port; tapedeck does not use it\n',
+    ].join(''),
+  );
+  expect(company.asked).toEqual(['POST http://api.example:8080/mcp']);
+  expect(JSON.stringify(company.rawHeaders)).toContain(Buffer.from('me:top-secret').toString('base64'));
+  expect(query(db, 'SELECT status FROM http_exchange')).toEqual([{ status: 200 }]);
+  const stored = readFileSync(db, 'latin1');
+  for (const secret of ['top-secret', Buffer.from('me:top-secret').toString('base64')])
+    expect(stored).not.toContain(secret);
+});
+
+test('one that is to go on through itself is refused', async () => {
+  const env = environmentOf(tempFolder(), { https_proxy: 'http://me:top-secret@127.0.0.1:1' });
+  const words = ['record', '--forward', 'https://a.example/', '--listen', '127.0.0.1:1'];
+  const { code, stderr } = await tapedeckInProcess(words, { env });
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr: expect.stringMatching(/in https_proxy than http:\/\/127\.0\.0\.1:1,/),
+  });
 });
 
 test.each([

@@ -26,11 +26,12 @@ export async function startProxy(target) {
   return { url: proxy.url, stop };
 }
 
-// The same into a store that stays.
-export async function startRecording(target, db) {
+// The same into a store that stays. `env` goes to the proxy beside this process's own.
+export async function startRecording(target, db, env = {}) {
   const port = await findFreePort();
   const options = ['--listen', `127.0.0.1:${port}`, '--db', db, '--grace', '1'];
   const { stop } = await startProgram([...proxyCommand, target, ...options], {
+    env,
     isReady: (said) => said.includes(`:${port}`),
   });
   const { pathname, search } = new URL(target);

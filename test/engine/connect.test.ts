@@ -101,7 +101,7 @@ test.each([
 });
 
 test('a newer engine takes older writers down to its oldest, and no older reader', () => {
-  const engine = { id: 'e', version: 3, minWriter: 2 };
+  const engine = { id: 'e', version: 3, minWriter: 2, keptFrom: null };
   expect(() => assertWritable(engine, 3)).not.toThrow();
   expect(() => assertWritable(engine, 2)).not.toThrow();
   expect(() => assertWritable(engine, 1)).toThrow(/Update tapedeck on this host/);

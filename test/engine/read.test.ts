@@ -10,6 +10,7 @@ import { processStarted } from '../../src/store/file/process.ts';
 import { withEngine } from '../support/engine.ts';
 import { expectSame, fleet, newStore, ship } from '../support/fleet.ts';
 import { IS_FULL, inFull, scale } from '../support/scale.ts';
+import { recordAgain } from '../support/spools.ts';
 import { storeSession } from '../support/stored.ts';
 import {
   fixture,
@@ -67,7 +68,35 @@ const OTHERWISE = ['tail', 'ui', 'mcp', 'replay', 'pull'];
 /** In the short run every third of them. */
 const TRIED = COMMANDS.filter((_, i) => IS_FULL || i % 3 === 0);
 
+/** A session in which frames have no payload is named `filtered`. */
+const OF_META_ONLY: readonly (readonly string[])[] = [
+  ['list', '--json'],
+  ['show', 'filtered', '--full'],
+  ['show', 'filtered', '--json'],
+  ['stats', 'filtered', '--json'],
+  ['stats', '--all'],
+  ['search', 'echo'],
+  ['check', 'filtered'],
+  ['check', 'filtered', '--json', '--severity', 'note'],
+  ['diff', 'filtered', 'everything-stdio'],
+  ['scan', 'filtered'],
+  ...['ndjson', 'markdown', 'otlp'].map((format) => ['export', 'filtered', '--format', format]),
+  ['list', '--filter', 'status=unanswered'],
+  ['verify', 'filtered', '--', 'false'],
+];
+
 withEngine('reading from an engine', () => {
+  test('of a session with frames without payload, too, every command prints what it prints of the store', async () => {
+    const own = await fleet();
+    const file = tempStore();
+    const recording = join(ROOT, 'recordings/everything-stdio.ndjson');
+    await tapedeckInProcess(['import', recording, '--db', file]);
+    recordAgain(file, ['kind=result', 'kind=error', 'tool=get-sum']);
+    await ship(own, file);
+    for (const words of OF_META_ONLY.filter((_, i) => IS_FULL || i % 3 === 1))
+      await expectSame(own, file, words);
+  });
+
   test('every command prints of an engine what it prints of the store', async () => {
     const own = await fleet();
     const file = tempStore();

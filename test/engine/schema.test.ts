@@ -11,6 +11,7 @@ import { tapedeckInProcess } from '../support/tapedeck.ts';
 
 /** Local tables that tell of the store, not of a session. */
 const OF_THE_STORE = [
+  'departed',
   'identity',
   'loss',
   'masking',

@@ -2,18 +2,22 @@
  * What goes on while an engine is away, a disk is full or connections break: the traffic passes, and in the end the engine has what
  * the store has, and a count of the rest. By chance, and repeatable: `TAPEDECK_SEED=… npx vitest run test/engine/ship-outage.test.ts`.
  */
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { readAddress } from '../../src/engine/connect.ts';
+import { runShipper } from '../../src/ship/shipper.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { withEngine } from '../support/engine.ts';
 import { query, recordUrl } from '../support/http-record.ts';
+import { findPostgres, freePort } from '../support/postgres.ts';
 import { chance, type Relay, startRelay } from '../support/relay.ts';
 import { inFull, scale } from '../support/scale.ts';
-import { differences, engineForHosts, shipOnce } from '../support/shipped.ts';
+import { differences, engineForHosts, filledStore, shipOnce } from '../support/shipped.ts';
 import { storeSession } from '../support/stored.ts';
 import {
   BIN,
@@ -23,6 +27,7 @@ import {
   tapedeckInProcess,
   tempFolder,
   tempStore,
+  until,
 } from '../support/tapedeck.ts';
 
 const SEED = Number(process.env['TAPEDECK_SEED'] ?? Date.now() % 1_000_000);
@@ -101,6 +106,28 @@ withEngine('a host whose engine is away', () => {
   });
 });
 
+/** A PostgreSQL whose databases are on a disk of 64 MB, which gets larger once there is a file `more`. */
+async function startSmallEngine(folder: string, port: number): Promise<void> {
+  const script = `cd '${folder}' && initdb -D data -U postgres --auth=trust -E UTF8 --locale=C --no-sync &&
+    mv data/base data/old && mkdir -m 700 data/base && mount -t tmpfs -o size=64m,mode=700 tmpfs data/base &&
+    cp -a data/old/. data/base/ || exit 9
+    (until [ -e more ] || [ ! -d data ]; do sleep 0.1; done; mount -o remount,size=512m data/base) &
+    exec postgres -D data -p ${port} -k '' -c fsync=off -c max_connections=30`;
+  const env = { ...process.env, PATH: `${findPostgres()}:${process.env['PATH']}` };
+  // PostgreSQL runs for nobody whose number is 0.
+  const user = ['--user', '--map-user=1000', '--map-group=1000', '--keep-caps', '--mount'];
+  const run = start('unshare', [...user, 'sh', '-c', script], { env });
+  onTestFinished(async () => {
+    run.child.kill('SIGQUIT');
+    await run.ended;
+  });
+  let log = '';
+  run.child.stderr.on('data', (bytes) => {
+    log += bytes;
+  });
+  await until('PostgreSQL is ready', () => log.includes('ready to accept connections'), 60_000);
+}
+
 withEngine('a host in trouble', () => {
   inFull('whose disk is full ships what is on it, and the rest once there is room', async () => {
     const { database, host } = await engineForHosts();
@@ -122,6 +149,42 @@ withEngine('a host in trouble', () => {
     expect(await shipOnce(host, copy)).toMatchObject({ code: 0 });
     expect(await differences(database, [copy])).toEqual([]);
   });
+
+  inFull(
+    'whose engine has a full disk says so, and ships the rest once there is room',
+    { timeout: 120_000 },
+    async () => {
+      const [folder, port] = [tempFolder(), await freePort()];
+      await startSmallEngine(folder, port);
+      const { database, host } = await engineForHosts(port);
+      const file = filledStore((store) => {
+        for (let i = 0; i < 12; i += 1)
+          storeSession(store, {
+            start: { at: 1.7e15 + i * 1e9 },
+            lines: Array.from({ length: 5 }, () => randomBytes(512 * 1024).toString('base64')),
+          });
+      });
+      const said: string[] = [];
+      const ending = new AbortController();
+      const shipping = runShipper({
+        ...{ sampling: () => null, prepareKept: async () => () => true },
+        ...{ file, address: readAddress(host, {}), isOnce: false, tenant: null, version: '0' },
+        ...{ imported: false, unredacted: false, goesOn: () => true, onShipped() {} },
+        onNotice: (text) => void said.push(text),
+        signal: ending.signal,
+      });
+      await until('it says so', () => said.some((text) => text.includes('53100')));
+      const sealed = () => database.query('SELECT 1 FROM tapedeck.session WHERE sealed_at IS NOT NULL');
+      const before = (await sealed()).length;
+      expect(before).toBeLessThan(12);
+      writeFileSync(join(folder, 'more'), '');
+      await until('all of it is there', async () => (await sealed()).length === 12, 60_000);
+      ending.abort();
+      await shipping;
+      expect(said.at(-1)).toMatch(/takes what is shipped again/);
+      expect(await differences(database, [file])).toEqual([]);
+    },
+  );
 
   test(`whose connections break ${scale(20, 2)} times answers every call over HTTP, and ships all of them`, async () => {
     const { database, host } = await engineForHosts();

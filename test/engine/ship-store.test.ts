@@ -124,6 +124,7 @@ withEngine('a store that is shipped', () => {
     const said: string[] = [];
     const ending = new AbortController();
     const shipping = runShipper({
+      ...{ sampling: () => null, prepareKept: async () => () => true },
       ...{ file, address: readAddress(host, {}), isOnce: false, tenant: 'a team', version: '0' },
       ...{ imported: false, unredacted: false, goesOn: () => true, onShipped() {} },
       onNotice: (text) => void said.push(text),

@@ -1,14 +1,18 @@
 /** What the library does to the programs that it runs in. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { recordedFetch, recordedTransport, recordStdio } from '../../src/record/record.ts';
 import { blocksOf } from '../support/documents.ts';
 import { listenOn } from '../support/http.ts';
 import { query } from '../support/http-record.ts';
-import { framesOf, sessionsOf } from '../support/recorded.ts';
+import { exchangesOf, framesOf, sessionsOf } from '../support/recorded.ts';
 import { inFull } from '../support/scale.ts';
 import { installPacked } from '../support/stranger.ts';
 import { fixture, ROOT, type Run, start, tempFolder, tempStore, until } from '../support/tapedeck.ts';
@@ -92,22 +96,96 @@ test('of its process it hears nothing but the end, and the exit code stays that 
 /** What only the command line needs: its words, its commands, its proxy. */
 const OF_COMMANDS = /\brunCommand\b|\byargs\b|\bhttp-proxy\b|Not enough arguments/;
 
-test('the import loads no library, nothing of the command line, and nothing that writes', async () => {
+test('the import loads two files, no library, nothing of the command line, and nothing that writes', async () => {
   const told = join(tempFolder(), 'modules');
   const preload = ['--import', pathToFileURL(fixture('tell-modules.js')).href];
   const { code } = await host(`await import('mcp-tapedeck/record')`, { MODULES_TOLD: told }, preload).ended;
   expect(code).toBe(0);
   const urls = readFileSync(told, 'utf8').trim().split('\n');
   const files = urls.filter((url) => url.startsWith('file:')).map((url) => fileURLToPath(url));
-  expect(files.length).toBeGreaterThan(1);
-  expect(files.filter((file) => dirname(file) !== join(ROOT, 'dist'))).toEqual([]);
+  const dist = join(ROOT, 'dist');
+  expect(files.toSorted()).toEqual([join(dist, 'errors.js'), join(dist, 'record.js')]);
   expect(files.filter((file) => OF_COMMANDS.test(readFileSync(file, 'utf8')))).toEqual([]);
   expect(
     urls.filter((url) => /better-sqlite3|worker\.js|node:(?:http|net|tls|child_process)/.test(url)),
   ).toEqual([]);
   // The test would not fail otherwise, where it has no eyes.
-  const all = readdirSync(join(ROOT, 'dist')).filter((name) => name.endsWith('.js'));
-  expect(all.some((name) => OF_COMMANDS.test(readFileSync(join(ROOT, 'dist', name), 'utf8')))).toBe(true);
+  const all = readdirSync(dist).filter((name) => name.endsWith('.js'));
+  expect(all.some((name) => OF_COMMANDS.test(readFileSync(join(dist, name), 'utf8')))).toBe(true);
+});
+
+test('its errors are of the class that the package exports', async () => {
+  const source = `
+    import { TapedeckError } from 'mcp-tapedeck';
+    import { TapedeckError as own, recordStdio } from 'mcp-tapedeck/record';
+    try { recordStdio({ maxFrame: 'much' }) } catch (error) { console.log(error instanceof TapedeckError, own === TapedeckError) }`;
+  expect((await host(source, {}).ended).stdout.toString()).toBe('true true\n');
+});
+
+const FORGETS = `
+  import { createServer } from 'node:http';
+  import { setTimeout } from 'node:timers/promises';
+  import { recordedFetch } from 'mcp-tapedeck/record';
+  const server = createServer((request, response) => {
+    response.setHeader('content-type', request.url === '/events' ? 'text/event-stream' : 'application/json');
+    response.write('data: 1\\n\\n');
+    if (request.url !== '/events') response.end();
+  });
+  await new Promise((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const url = 'http://127.0.0.1:' + server.address().port;
+  const recorded = recordedFetch(fetch);
+  const keeps = await recorded(url + '/kept');
+  const WAYS = {
+    '/unread': async (response) => response.status,
+    '/looked-at': async (response) => response.body === null,
+    '/events': async (response) => (await response.body.getReader().read()).done,
+    '/copied': async (response) => response.clone().text(),
+  };
+  for (const [path, use] of Object.entries(WAYS)) await use(await recorded(url + path));
+  const reading = recorded(url + '/read').then((response) => response.text());
+  process.on('message', async () => {
+    gc();
+    await setTimeout(1);
+    await recorded.flush();
+    process.send('flushed');
+  });
+  process.on('disconnect', async () => {
+    process.stdout.write(await keeps.text() + await reading);
+    process.exit();
+  });
+  process.send('ready');
+`;
+
+test('an answer that its host forgets, unread or half read, has ended in the store; one that it keeps has not', async () => {
+  const db = tempStore();
+  const flags = ['--expose-gc', '--input-type=module', '--eval', FORGETS];
+  const child = spawn(process.execPath, flags, {
+    cwd: ROOT,
+    env: { ...process.env, TAPEDECK_DB: db },
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  await once(child, 'message');
+  const open = () =>
+    exchangesOf(db)
+      .filter(({ closedBy }) => closedBy === null)
+      .map(({ path }) => path);
+  await until('only the one that is kept is open', async () => {
+    child.send('collect');
+    await once(child, 'message');
+    return open().length <= 1;
+  });
+  expect(open()).toEqual(['/kept']);
+  child.disconnect();
+  expect(await text(child.stdout as Readable)).toBe('data: 1\n\n'.repeat(2));
+  const ends = exchangesOf(db).map(({ path, closedBy, error }) => [path, closedBy, error]);
+  expect(ends).toEqual(
+    expect.arrayContaining([
+      ['/unread', 'server', null],
+      ['/looked-at', 'server', null],
+      ['/events', 'client', 'the client gave the call up'],
+      ['/read', 'server', null],
+    ]),
+  );
 });
 
 test('where nothing can be stored the host hears of it once, and its traffic goes on', async () => {

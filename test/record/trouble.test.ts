@@ -1,11 +1,21 @@
 /** What becomes of a host, and of what it records, where the writer or the store is lost on the way. */
-import { rmSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { recordedFetch, recordStdio } from '../../src/record/record.ts';
 import { exchangesOf, framesOf, sessionsOf } from '../support/recorded.ts';
-import { listSessions, ROOT, start, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
+import { inFull, sample } from '../support/scale.ts';
+import {
+  listSessions,
+  ROOT,
+  start,
+  tapedeckInProcess,
+  tempFolder,
+  tempStore,
+  until,
+} from '../support/tapedeck.ts';
 
 const LOSES_ITS_THREAD = `
   import { channel } from 'node:diagnostics_channel';
@@ -50,6 +60,93 @@ test('where its thread is lost a host goes on, hears of it, and the loss is coun
     ['two', 1, false],
   ]);
 });
+
+const BROKEN: Record<string, string | null> = {
+  'has no file': null,
+  'fails at its beginning': "throw new Error('planted')",
+  'ends at once': 'process.exit(1)',
+};
+
+/** Ends by itself, without closing anything. */
+const HAS_NO_THREAD = `
+  import { PassThrough } from 'node:stream';
+  import { setTimeout } from 'node:timers/promises';
+  import { recordedFetch, recordedTransport, recordStdio } from './dist/record.js';
+  const { stdout } = recordStdio({ name: 'stdio', stdin: new PassThrough(), stdout: process.stdout });
+  const recorded = recordedFetch(async () => new Response('fetched\\n'), { name: 'fetch' });
+  const transport = recordedTransport({ send: async () => 'sent\\n', close: async () => {} }, { name: 'transport' });
+  const pass = async () => {
+    stdout.write('written\\n');
+    process.stdout.write(await transport.send({ id: 1 }) + await (await recorded('http://127.0.0.1:1/mcp')).text());
+  };
+  await pass();
+  let isWarned = false;
+  process.once('warning', () => { isWarned = true; });
+  while (!isWarned) await setTimeout(10);
+  await pass();
+`;
+
+test.each(sample(Object.keys(BROKEN)))(
+  'where the thread %s the host goes on, warns once, and the loss is counted at its end',
+  async (name) => {
+    const folder = tempFolder();
+    cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'dir');
+    cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
+    const code = BROKEN[name];
+    rmSync(join(folder, 'dist/worker.js'));
+    if (code != null) writeFileSync(join(folder, 'dist/worker.js'), code);
+    writeFileSync(join(folder, 'host.js'), HAS_NO_THREAD);
+    const db = tempStore();
+    const run = start(process.execPath, ['host.js'], { cwd: folder, env: { TAPEDECK_DB: db } });
+    const { code: exitCode, stdout, stderr } = await run.ended;
+    expect([exitCode, stdout.toString()]).toEqual([0, 'written\nsent\nfetched\n'.repeat(2)]);
+    const lines = stderr.trim().split('\n');
+    expect(lines).toEqual([
+      expect.stringMatching(/TapedeckWarning: .*Traffic goes on/),
+      expect.stringContaining('--trace-warnings'),
+    ]);
+    await listSessions(db);
+    expect(sessionsOf(db).map((session) => [session['name'], Number(session['dropped']) > 0])).toEqual(
+      expect.arrayContaining([
+        ['stdio', true],
+        ['fetch', true],
+        ['transport', true],
+      ]),
+    );
+  },
+);
+
+const ON_A_SMALL_DISK = `
+  import { recordStdio } from 'mcp-tapedeck/record';
+  const { stdout, close } = recordStdio({ db: process.env.FULL + '/x.db' });
+  for (let i = 0; i < 8; i += 1) {
+    for (let k = 0; k < 1000; k += 1) stdout.write('x'.repeat(1000) + '\\n');
+    await new Promise((resolve) => stdout.write('', resolve));
+  }
+  await close();
+`;
+
+inFull(
+  'on a full disk nothing of the host is harmed, it is warned once, and the loss is counted',
+  async () => {
+    const folder = join(tempFolder(), 'full');
+    mkdirSync(folder);
+    const copy = join(tempFolder(), 'copy.db');
+    const host = `'${process.execPath}' --input-type=module --eval "$HOST"`;
+    const script = `mount -t tmpfs -o size=2m tmpfs '${folder}' && ${host}; code=$?
+    cp '${folder}/x.db' '${copy}'; cp '${folder}/x.db-wal' '${copy}-wal' 2>/dev/null; exit $code`;
+    const args = ['--user', '--map-root-user', '--mount', 'sh', '-c', script];
+    const env = { HOST: ON_A_SMALL_DISK, FULL: folder };
+    const { code, stdout, stderr } = await start('unshare', args, { cwd: ROOT, env }).ended;
+    expect([code, stdout.length]).toEqual([0, 8_008_000]);
+    expect(stderr.match(/TapedeckWarning: .*the disk is full/g)).toHaveLength(1);
+    await listSessions(copy);
+    const [session] = sessionsOf(copy);
+    expect(Number(session?.['dropped'])).toBeGreaterThan(0);
+    expect(Number(session?.['frames']) + Number(session?.['dropped'])).toBe(8000);
+  },
+);
 
 test('what passes while another process has the store locked is there afterwards', async () => {
   const db = tempStore();

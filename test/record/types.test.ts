@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { inFull } from '../support/scale.ts';
 import { installPacked } from '../support/stranger.ts';
-import { ROOT, start } from '../support/tapedeck.ts';
+import { ROOT, start, tempStore } from '../support/tapedeck.ts';
 
 /** Every public name, beside both lines of the SDK. */
 const CONSUMER = `
@@ -94,6 +94,67 @@ inFull.each(Object.keys(KINDS))('the published types hold in a project with %s',
   const { stdout, stderr } = await run.ended;
   expect(stdout.toString() + stderr).toBe('');
 });
+
+/** Prints what was stored when each block was left, by its end and by an error. */
+const USING = `
+import Database from 'better-sqlite3';
+import { recordedFetch, recordedHandler, recordedTransport, recordStdio } from 'mcp-tapedeck/record';
+import { PassThrough } from 'node:stream';
+
+const stored = (): unknown => new Database(process.env['TAPEDECK_DB'] as string)
+  .prepare('SELECT name, frames, dropped FROM session WHERE end_reason IS NOT NULL ORDER BY name').all();
+async function leave(): Promise<void> {
+  await using stdio = recordStdio({ name: 'stdio', stdin: new PassThrough(), stdout: new PassThrough() });
+  await using transport = recordedTransport({ send: async (_: object) => {}, close: async () => {} }, { name: 'transport' });
+  await using handler = recordedHandler(() => {});
+  await using recorded = recordedFetch(async (_: string | URL) => new Response('{}'), { name: 'fetch' });
+  stdio.stdout.write('{"id":1}\\n');
+  await transport.send({ id: 1 } as never);
+  await (await recorded('http://127.0.0.1:1/mcp')).text();
+  void handler;
+  throw new Error('left');
+}
+await leave().catch(({ message }) => console.log(message));
+console.log(JSON.stringify(stored()));
+`;
+
+inFull(
+  'await using ends each recording before what follows, as TypeScript compiles it and as Node runs it',
+  async () => {
+    const folder = installPacked(['@types/better-sqlite3', '@types/node']);
+    const file = join(folder, 'using.mts');
+    writeFileSync(file, USING);
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const ends =
+      '[{"name":"fetch","frames":1,"dropped":0},{"name":"stdio","frames":1,"dropped":0},{"name":"transport","frames":1,"dropped":0}]';
+    const major = Number(process.versions.node.split('.')[0]);
+    // Node itself has the syntax since 24.
+    for (const target of major >= 24 ? ['es2022', 'esnext'] : ['es2022']) {
+      const args = [
+        tsc,
+        file,
+        '--target',
+        target,
+        '--module',
+        'nodenext',
+        '--lib',
+        'esnext',
+        '--skipLibCheck',
+        '--strict',
+        '--types',
+        'node',
+      ];
+      const compiled = await start(process.execPath, [...args, '--ignoreConfig'], { cwd: folder }).ended;
+      expect([compiled.code, compiled.stdout.toString()]).toEqual([0, '']);
+      const program = readFileSync(join(folder, 'using.mjs'), 'utf8');
+      expect(program.includes('await using')).toBe(target === 'esnext');
+      const env = { TAPEDECK_DB: tempStore() };
+      const { code, stdout, stderr } = await start(process.execPath, ['using.mjs'], { cwd: folder, env })
+        .ended;
+      expect([code, stderr, stdout.toString()]).toEqual([0, '', `left\n${ends}\n`]);
+    }
+  },
+);
 
 /** An exported name, or a member of an exported type. */
 const DECLARATION = /^(?:export (?:declare |type )| {4}(?:readonly )?[\w[\].]+\??[:(])/;

@@ -109,6 +109,8 @@ export const ACTS: Readonly<Record<string, Act>> = {
   'npx mcp-tapedeck run --forward https://api.example.com/mcp -- node -p process.env.HTTPS_PROXY': {
     isLive: true,
   },
+  'HTTPS_PROXY=http://me:secret@proxy.example:3128 npx mcp-tapedeck run --forward https://api.example.com/mcp -- node -p 1':
+    { isLive: true },
   'npx mcp-tapedeck record --forward https://api.example.com/mcp --listen 127.0.0.1:8808': {
     stopAfter: /CURL_CA_BUNDLE=.*\n/,
     isLive: true,

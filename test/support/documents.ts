@@ -23,8 +23,10 @@ export function textOf(page: string): string {
 export type Block = { language: string; text: string };
 
 /** The fenced blocks of a page, in order. `language` is empty where the fence names none. */
-export function blocksOf(page: string): Block[] {
-  const fences = textOf(page).matchAll(/^```(\w*)\n(.*?)^```$/gms);
+export const blocksOf = (page: string): Block[] => blocksIn(textOf(page));
+
+export function blocksIn(text: string): Block[] {
+  const fences = text.matchAll(/^```(\w*)\n(.*?)^```$/gms);
   return [...fences].map(([, language = '', text = '']) => ({ language, text }));
 }
 

@@ -51,6 +51,16 @@ export async function newDatabase(
   };
 }
 
+/** The same database over a connection that did not die with its server. */
+export async function reconnected(database: Database): Promise<Database> {
+  const url = new URL(database.url);
+  url.username = 'postgres';
+  const client = new Client({ connectionString: url.href });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return { ...database, query: async (text, values = []) => (await client.query(text, [...values])).rows };
+}
+
 async function once(url: string, statements: readonly string[]): Promise<void> {
   const client = new Client({ connectionString: url });
   await client.connect();

@@ -41,6 +41,7 @@ export async function startForward(
     listen: { host: '127.0.0.1', port: 0 },
     origins: await Promise.all(origins),
     password: null,
+    onward: () => null,
     isInsecure: false,
     graceMs: 0,
     trustAdvice: (agent) => `advice for ${agent}`,

@@ -1,5 +1,6 @@
 /** HTTP events straight into a real store, as the writer's thread would put them there. */
 
+import { readFrameRule } from '../../src/inspect/filter/frame-rule.ts';
 import { PLAIN_PROFILE, type RedactionProfile } from '../../src/protocol/redact/profile.ts';
 import type { HttpEvent } from '../../src/protocol/wire/http-event.ts';
 import type { SessionEnd } from '../../src/store/file/columns.ts';
@@ -7,6 +8,7 @@ import { openStore, type Store } from '../../src/store/file/open.ts';
 import { createBatcher, eachItem } from '../../src/store/record/batch.ts';
 import { appendHttpItem, type HttpItem } from '../../src/store/record/http-items.ts';
 import { createIntake, type Intake } from '../../src/store/record/intake.ts';
+import { createMetaFor } from '../../src/store/sample/meta-for.ts';
 import { createSampler, type SamplingRules } from '../../src/store/sample/sampling.ts';
 import { tempStore } from './tapedeck.ts';
 
@@ -40,6 +42,7 @@ export function startRecording({
   maxFrameBytes = 1024 * 1024,
   redaction = PLAIN_PROFILE as RedactionProfile | null,
   sampling = null as SamplingRules | null,
+  metaFor = [] as readonly string[],
 } = {}): Recording {
   const db = tempStore();
   const store = openStore(db);
@@ -50,12 +53,15 @@ export function startRecording({
   const intake = createIntake(
     { ...known, ...nothing, pid: process.pid, parentPid: process.ppid },
     maxFrameBytes,
-    redaction,
+    redaction && metaFor.length > 0 ? { ...redaction, metaFor } : redaction,
     () => {
       news += 1;
     },
     (text) => void notices.push(text),
-    { sampler: sampling && createSampler(sampling) },
+    {
+      sampler: sampling && createSampler(sampling),
+      metaFor: metaFor.length > 0 ? createMetaFor(readFrameRule(metaFor)) : null,
+    },
   );
   intake.open(store);
   const batcher = createBatcher((batch) => eachItem(batch, intake.framer.feed));

@@ -1,6 +1,7 @@
 /** Between a shipper and its engine: passes bytes on, and at a chosen one cuts, resets, stalls, or lets somebody be killed. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export type Relay = {
   port: number;
@@ -12,6 +13,8 @@ export type Relay = {
   cut(isReset?: boolean): void;
   /** Passes nothing on for so many milliseconds. */
   stall(ms: number): void;
+  /** For so many milliseconds each piece waits for `delayMs`. */
+  slow(ms: number, delayMs: number): void;
   /** How many bytes have come from shippers, and how often an answer to a COMMIT was cut off. */
   counts(): { bytes: number; commitsCut: number };
   close(): Promise<void>;
@@ -27,6 +30,7 @@ export async function startRelay(target: number): Promise<Relay> {
   let isCommitCut = false;
   let trap: { at: number; what: (relay: Relay) => void } | null = null;
   let stalledUntil = 0;
+  let slowed = { until: 0, delayMs: 0 };
 
   const server = createServer((client) => {
     const upstream = connect(target, '127.0.0.1');
@@ -38,10 +42,19 @@ export async function startRelay(target: number): Promise<Relay> {
       upstream.destroy();
     };
     for (const socket of pair) socket.on('error', end).on('close', end).setNoDelay(true);
+    // One after the other, in the order in which they came.
+    const tails = new Map<Socket, Promise<void>>();
     const pass = (chunk: Buffer, to: Socket) => {
-      const wait = stalledUntil - performance.now();
-      if (wait > 0) setTimeout(() => to.write(chunk), wait);
-      else to.write(chunk);
+      const before = tails.get(to) ?? Promise.resolve();
+      tails.set(
+        to,
+        before.then(async () => {
+          const now = performance.now();
+          const wait = Math.max(stalledUntil - now, slowed.until > now ? slowed.delayMs : 0);
+          if (wait > 0) await sleep(wait);
+          to.write(chunk);
+        }),
+      );
     };
     client.on('data', (chunk) => {
       bytes += chunk.length;
@@ -76,6 +89,9 @@ export async function startRelay(target: number): Promise<Relay> {
     },
     stall(ms) {
       stalledUntil = performance.now() + ms;
+    },
+    slow(ms, delayMs) {
+      slowed = { until: performance.now() + ms, delayMs };
     },
     counts: () => ({ bytes, commitsCut }),
     async close() {

@@ -218,5 +218,9 @@ export function endShipper(file: string): void {
   const store = openForReading(file);
   const pid = store.prepare<[], number>('SELECT pid FROM shipper WHERE pid IS NOT NULL').pluck().get();
   store.close();
-  if (pid !== undefined) process.kill(pid, 'SIGKILL');
+  try {
+    if (pid !== undefined) process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended, or was killed before it could say so.
+  }
 }

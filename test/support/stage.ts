@@ -161,7 +161,7 @@ export async function perform(stage: Stage, command: string, act: Act): Promise<
     const { stdout, stderr } = await tapedeckInProcess(wordsOf(command), { env, cwd });
     return asShown(stage, stdout.toString() + stderr);
   }
-  const run = start('sh', ['-c', completing(command) ?? `exec ${command}`], { cwd, env });
+  const run = start('sh', ['-c', completing(command) ?? `exec env ${command}`], { cwd, env });
   for (const message of act.stdin ?? []) {
     run.child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
     if (!('id' in message && 'method' in message)) continue;

@@ -24,8 +24,8 @@ const P256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 /** Not a host's name: OpenSSL takes a subject that looks like one for one that must be permitted too. */
 const NAME = 'CN=tapedeck forward proxy';
 
-/** `hosts` as in URLs; at least one. */
-export async function makeAuthority(hosts: readonly string[]): Promise<Authority> {
+/** `hosts` as in URLs; at least one. `now`: milliseconds since the Unix epoch. */
+export async function makeAuthority(hosts: readonly string[], now = Date.now()): Promise<Authority> {
   const x509 = await loadX509();
   const keys = await webcrypto.subtle.generateKey(P256, true, ['sign', 'verify']);
   const usages = x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign;
@@ -33,8 +33,8 @@ export async function makeAuthority(hosts: readonly string[]): Promise<Authority
     name: NAME,
     keys,
     signingAlgorithm: P256,
-    notBefore: new Date(Date.now() - HOUR_MS),
-    notAfter: new Date(Date.now() + DAYS_VALID * DAY_MS),
+    notBefore: new Date(now - HOUR_MS),
+    notAfter: new Date(now + DAYS_VALID * DAY_MS),
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(usages, true),

@@ -8,7 +8,7 @@ import { withoutBrackets } from '../../protocol/http/origin.ts';
 
 export type ClientSettings = {
   proxy: string;
-  /** Of our CA, as PEM; null: nothing with TLS is intercepted. */
+  /** Of our CA, and of the one after it, as PEM; null: nothing with TLS is intercepted. */
   certificate: string | null;
   /** The hosts of the origins, which must not be reached past the proxy. */
   hosts: readonly string[];
@@ -48,8 +48,10 @@ const TRUST: readonly { variable: string; adds: boolean }[] = [
 
 function trustIn(certificate: string, { folder, env }: ClientSettings): Record<string, string> {
   const written = TRUST.map(({ variable, adds }) => {
-    const before = readCertificates(env[variable]) ?? (adds ? '' : systemRoots());
     const file = join(folder, `${variable.toLowerCase().replaceAll('_', '-')}.pem`);
+    // Our own file names nothing that was there before us.
+    const named = env[variable] === file ? undefined : env[variable];
+    const before = readCertificates(named) ?? (adds ? '' : systemRoots());
     writeFileSync(file, `${before === '' ? '' : `${before.trimEnd()}\n`}${certificate}`, { mode: 0o600 });
     return [variable, file] as const;
   });

@@ -5,14 +5,11 @@
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
 import { type Listen, startListening } from '../../net/listen.ts';
 import { fieldsOf } from '../../protocol/http/headers.ts';
 import { isLoopback } from '../../protocol/http/origin.ts';
-import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import { originForm } from '../http/exchange.ts';
 import type { HttpCapture } from '../http/proxy.ts';
 import {
@@ -21,18 +18,14 @@ import {
   type Relay,
   type RelayOptions,
   type ServerTls,
-  serveRelay,
 } from '../http/relay.ts';
-import {
-  createReach,
-  hostPortOf,
-  placeKeyOf,
-  type Reach,
-  readAbsoluteTarget,
-  readConnectTarget,
-} from './target.ts';
-import { CHALLENGE, ESTABLISHED, openTunnel, refuseConnect } from './tunnel.ts';
+import type { Onward } from './onward.ts';
+import { beginAgain, createTeller, type ForwardOrigin, interceptOrigin } from './origin.ts';
+import { CHALLENGE, refuseConnect } from './refuse.ts';
+import { createReach, hostPortOf, placeKeyOf, readAbsoluteTarget, readConnectTarget } from './target.ts';
+import { createTunnels, TUNNEL_LIMITS, type TunnelLimits } from './tunnel.ts';
 import { isWebSocket, relayUpgrade } from './upgrade.ts';
+import { createWays, type Ways } from './way.ts';
 
 export type ForwardOptions = {
   listen: Listen;
@@ -44,22 +37,16 @@ export type ForwardOptions = {
   isInsecure: boolean;
   /** How long `stop` lets open HTTP exchanges go on, in milliseconds. */
   graceMs: number;
+  /** The proxies by which servers are reached. */
+  onward: Onward;
+  /** For tests; else those that are documented. */
+  tunnelLimits?: TunnelLimits;
   /** What is missing where a client does not trust our certificate; `agent` is the `User-Agent` of its CONNECT. */
   trustAdvice: (agent: string) => string;
   /** As of the reverse proxy. */
   onForwarded?: RelayOptions['onForwarded'];
   /** Called with what the proxy's user should know, in words that are safe to print. */
   onNotice: (text: string) => void;
-};
-
-export type ForwardOrigin = {
-  /** Only its origin counts. */
-  url: URL;
-  /** For an origin with TLS: a certificate of its host that clients trust. */
-  tls: ServerTls | null;
-  /** As of the reverse proxy. */
-  onEvent: (event: HttpEvent) => Promise<void> | undefined;
-  onOpen?: RelayOptions['onOpen'];
 };
 
 /** What passed by the recorder. */
@@ -70,9 +57,20 @@ export type Passed = {
   bytes: number;
   /** Connections and requests to the origins. */
   named: number;
+  /** Tunnels that were refused, because too many were open. */
+  refused: number;
+  /** Tunnels that were closed, because nothing moved in them. */
+  silent: number;
 };
 
-export type ForwardCapture = Omit<HttpCapture, 'url'> & { passed(): Passed };
+export type ForwardCapture = Omit<HttpCapture, 'url'> & {
+  passed(): Passed;
+  /** From now on clients of this origin, which has TLS, are shown this certificate. */
+  showCertificate(url: URL, certificate: ServerTls): void;
+};
+
+/** As Node's own servers have it. */
+const HEAD_MS = 60_000;
 
 /** Relays of plain HTTP to other hosts that are kept for the next request. */
 const MAX_OTHER_RELAYS = 256;
@@ -80,18 +78,36 @@ const MAX_OTHER_RELAYS = 256;
 /** Settles when it listens; rejects where it cannot (`EADDRINUSE` and the like). */
 export async function captureForward(options: ForwardOptions): Promise<ForwardCapture> {
   const { listen, graceMs } = options;
-  const passed: Passed = { others: 0, bytes: 0, named: 0 };
+  const passed = { requests: 0, named: 0 };
+  let ownPort = 0;
+  const reach = createReach(() => ownPort, !isLoopback(listen.host));
+  let isBroken = false;
+  /** What we break off ourselves is no trouble of clients. */
+  const unlessBroken = (text: string) => {
+    if (!isBroken) options.onNotice(text);
+  };
+  const tell = createTeller(options.onNotice);
+  const ways = createWays({
+    ...{ onward: options.onward, reach, tell },
+    proxyReach: createReach(() => ownPort, false),
+  });
   const named = new Map(
-    options.origins.map((origin) => [placeKeyOf(hostPortOf(origin.url)), interceptOrigin(origin, options)]),
+    options.origins.map((origin) => [
+      placeKeyOf(hostPortOf(origin.url)),
+      interceptOrigin(origin, { ...options, onNotice: unlessBroken, way: ways.to(origin.url) }),
+    ]),
   );
   const isAllowed = createPasswordCheck(options.password);
   const sockets = new Set<Socket>();
-  /** How much has passed through each that is open. */
-  const tunnels = new Set<() => number>();
+  const tunnels = createTunnels({
+    dial: ways.dial,
+    limits: options.tunnelLimits ?? TUNNEL_LIMITS,
+    onFull: (text) => tell('full', text),
+  });
   const server = createQuietServer(null);
-  let ownPort = 0;
-  const reach = createReach(() => ownPort, !isLoopback(listen.host));
-  const others = createOtherRelays(options, reach);
+  // A CONNECT is short: who sends it drop by drop only holds the connection.
+  server.headersTimeout = HEAD_MS;
+  const others = createOtherRelays(options, ways);
 
   function relayFor(request: IncomingMessage, refuse: Refuse): Relay | null {
     if (!isAllowed(request)) return refuse(407, NO_PASSWORD);
@@ -110,7 +126,7 @@ export async function captureForward(options: ForwardOptions): Promise<ForwardCa
     }
     const problem = reach.problemOf(target);
     if (problem !== null) return refuse(403, problem);
-    passed.others += 1;
+    passed.requests += 1;
     return others.of(origin);
   }
 
@@ -151,17 +167,7 @@ export async function captureForward(options: ForwardOptions): Promise<ForwardCa
     }
     const problem = reach.problemOf(target);
     if (problem !== null) return refuseConnect(client, 403, problem);
-    openTunnel({
-      ...{ client, head, target, reach },
-      onOpen(bytes) {
-        passed.others += 1;
-        tunnels.add(bytes);
-        client.once('close', () => {
-          passed.bytes += bytes();
-          tunnels.delete(bytes);
-        });
-      },
-    });
+    tunnels.open(client, head, target);
   });
   const address = await startListening(server, listen);
   ownPort = address.port;
@@ -169,7 +175,9 @@ export async function captureForward(options: ForwardOptions): Promise<ForwardCa
   const origins = [...named.values()];
   const relays = () => [...origins.map(({ relay }) => relay), ...others.all()];
   const breakConnections = () => {
+    isBroken = true;
     for (const socket of sockets) socket.destroy();
+    tunnels.cut();
   };
   const cut = () => {
     for (const relay of relays()) relay.cut();
@@ -177,7 +185,13 @@ export async function captureForward(options: ForwardOptions): Promise<ForwardCa
   };
   return {
     address,
-    passed: () => ({ ...passed, bytes: passed.bytes + sum([...tunnels].map((bytes) => bytes())) }),
+    passed() {
+      const { opened, ...rest } = tunnels.passed();
+      return { ...rest, named: passed.named, others: passed.requests + opened };
+    },
+    showCertificate(url, certificate) {
+      named.get(placeKeyOf(hostPortOf(url)))?.showCertificate(certificate);
+    },
     openHttpExchanges: () => sum(relays().map((relay) => relay.openHttpExchanges())),
     failedEvents: () => sum(relays().map((relay) => relay.failedEvents())),
     cut,
@@ -203,101 +217,8 @@ function sum(numbers: readonly number[]): number {
 
 type Refuse = (status: 400 | 403 | 407, reason: string) => null;
 
-/** One origin, which clients take us for. */
-function interceptOrigin({ url, tls, onEvent, onOpen }: ForwardOrigin, options: ForwardOptions) {
-  const { isInsecure, onNotice, onForwarded, trustAdvice } = options;
-  const tell = createTeller(onNotice);
-  const relay = createRelay({
-    upstream: url,
-    scheme: tls === null ? 'http' : 'https',
-    isInsecure,
-    hasEdits: false,
-    // Clients come here by their settings, not by a name that could be rebound; the server checks what they send.
-    checkAccess: () => null,
-    hostHint: null,
-    onNotice,
-    onForwarded,
-    onOpen,
-    onEvent(event) {
-      if (event.type === 'end' && WANTS_CERTIFICATE.test(event.error ?? ''))
-        tell('mtls', wantsCertificate(url));
-      return onEvent(event);
-    },
-  });
-  const server = createQuietServer(tls);
-  serveRelay(server, relay);
-  let agent = '';
-  let hasAsked = false;
-  const begin = tls === null ? 'connection' : 'secureConnection';
-  server.on('upgrade', (request, socket, head) => {
-    const client = socket as Socket;
-    hasAsked = true;
-    if (isWebSocket(request)) relay.openOther((other) => relayUpgrade({ ...other, request, client, head }));
-    else beginAgain(server, begin, request, client, head);
-  });
-  const tellUntrusted = () =>
-    tell(
-      'untrusted',
-      `a client does not trust tapedeck’s certificate for ${url.origin}: ${trustAdvice(agent)}`,
-    );
-  server.once('request', () => {
-    hasAsked = true;
-  });
-  server.on('tlsClientError', (error: NodeJS.ErrnoException) => {
-    if (UNTRUSTED.test(error.message) || (error.code === 'ECONNRESET' && !hasAsked)) tellUntrusted();
-    else if (
-      error.code === 'ERR_SSL_NO_APPLICATION_PROTOCOL' ||
-      /no application protocol/.test(error.message)
-    )
-      tell('alpn', onlyHttp2(url));
-  });
-  // Node looks at the certificate when the handshake is over, and then hangs up.
-  server.on('secureConnection', (socket: TLSSocket) => {
-    socket.allowHalfOpen = true;
-    socket.once('close', () => {
-      if (!hasAsked) tellUntrusted();
-    });
-  });
-  return {
-    relay,
-    server,
-    scheme: tls === null ? 'http' : 'https',
-    intercept(client: Socket, head: Buffer, userAgent: string): void {
-      agent = userAgent;
-      client.write(ESTABLISHED);
-      if (head.length > 0) client.unshift(head);
-      // A client that leaves during the handshake has left.
-      if (tls !== null) client.allowHalfOpen = false;
-      server.emit('connection', client);
-    },
-  } as const;
-}
-
-/** What clients answer the handshake with that do not know our CA (RFC 8446, 6.2). */
-const UNTRUSTED = /alert (?:unknown ca|bad certificate|certificate unknown|certificate revoked)/i;
-
-/** What a server says that wants to know the client by a certificate. */
-const WANTS_CERTIFICATE = /alert (?:certificate required|bad certificate|handshake failure)/i;
-
-function wantsCertificate({ origin, hostname }: URL): string {
-  return `${origin} seems to want a certificate of the client, which only the client has; let it pass unrecorded: --tunnel ${hostname}`;
-}
-
-function onlyHttp2({ origin, hostname }: URL): string {
-  return `a client wants to speak nothing but HTTP/2 with ${origin}, and tapedeck reads HTTP/1.1; let it pass unrecorded: --tunnel ${hostname}`;
-}
-
-/** Says each kind of thing once. */
-function createTeller(onNotice: (text: string) => void): (kind: string, text: string) => void {
-  const told = new Set<string>();
-  return (kind, text) => {
-    if (!told.has(kind)) onNotice(text);
-    told.add(kind);
-  };
-}
-
 /** Relays for plain HTTP to other hosts, as they are asked for; nothing of it is recorded. */
-function createOtherRelays({ isInsecure, onNotice }: ForwardOptions, reach: Reach) {
+function createOtherRelays({ isInsecure, onNotice }: ForwardOptions, ways: Ways) {
   const relays = new Map<string, Relay>();
   function dropIdle(): void {
     for (const [key, relay] of relays) {
@@ -319,7 +240,7 @@ function createOtherRelays({ isInsecure, onNotice }: ForwardOptions, reach: Reac
         hasEdits: false,
         checkAccess: () => null,
         hostHint: null,
-        lookup: reach.lookup(hostPortOf(origin)),
+        way: ways.toOther(origin),
         onNotice,
         onEvent: () => undefined,
       });
@@ -378,19 +299,4 @@ function notForUs({ url = '' }: IncomingMessage): string {
 function bodyProblem({ headers }: IncomingMessage): string | null {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
   return hasBody ? 'a CONNECT has no body' : null;
-}
-
-/** Node's parser stops at every `Upgrade`. One that is not passed on is left out, and the request read again without it. */
-function beginAgain(
-  server: Server,
-  event: 'connection' | 'secureConnection',
-  { method, url, httpVersion, rawHeaders }: IncomingMessage,
-  client: Duplex,
-  head: Buffer,
-): void {
-  const fields = fieldsOf(rawHeaders).filter(([name]) => name.toLowerCase() !== 'upgrade');
-  const lines = fields.map(([name, value]) => `${name}: ${value}`);
-  const start = [`${method} ${url} HTTP/${httpVersion}`, ...lines, '', ''].join('\r\n');
-  client.unshift(Buffer.concat([Buffer.from(start, 'latin1'), head]));
-  server.emit(event, client);
 }

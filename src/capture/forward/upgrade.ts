@@ -13,8 +13,8 @@ import { originForm, whyBroken } from '../http/exchange.ts';
 import { relayHeaders } from '../http/headers.ts';
 import { breakOff, relayBytes } from '../http/http2.ts';
 import type { OtherExchange } from '../http/relay.ts';
-import { MAX_HEADER_BYTES } from '../http/upstream.ts';
-import { refuseConnect } from './tunnel.ts';
+import { MAX_HEADER_BYTES, servernameOf } from '../http/upstream.ts';
+import { refuseConnect } from './refuse.ts';
 
 type UpgradeOptions = OtherExchange & {
   request: IncomingMessage;
@@ -119,7 +119,7 @@ function asItIs(_name: string, value: string): string {
   return value;
 }
 
-function send({ request, upstream, isInsecure, lookup }: UpgradeOptions) {
+function send({ request, upstream, isInsecure, way }: UpgradeOptions) {
   const ask = upstream.protocol === 'https:' ? httpsRequest : httpRequest;
   const proxied = ask({
     hostname: withoutBrackets(upstream.hostname),
@@ -127,10 +127,10 @@ function send({ request, upstream, isInsecure, lookup }: UpgradeOptions) {
     method: request.method,
     path: originForm(request) ?? '/',
     headers: request.rawHeaders,
-    agent: false,
+    agent: way?.tunnelAgent() ?? false,
     setHost: false,
     maxHeaderSize: MAX_HEADER_BYTES,
-    ...(lookup && { lookup }),
+    ...(upstream.protocol === 'https:' && { servername: servernameOf(upstream) }),
     rejectUnauthorized: !isInsecure,
   });
   proxied.end();

@@ -311,10 +311,21 @@ function hasLength({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
+/** OpenSSL's names for a chain of certificates that ends in nobody who is trusted. */
+const UNTRUSTED = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
 /** One line. Where several addresses were tried, the reason of the first. */
 export function whyBroken(error: Error): string {
-  const first = error instanceof AggregateError ? (error.errors[0] as Error) : error;
-  return (first.message || (first as NodeJS.ErrnoException).code || first.name).replaceAll(/\s+/g, ' ');
+  const first: NodeJS.ErrnoException = error instanceof AggregateError ? error.errors[0] : error;
+  const why = (first.message || first.code || first.name).replaceAll(/\s+/g, ' ');
+  if (!UNTRUSTED.has(first.code ?? '')) return why;
+  return `${why}; start tapedeck with NODE_EXTRA_CA_CERTS=<its CA's file>, or with --insecure`;
 }
 
 /** An answer in the server's place, where the proxy does not forward. `reason` is one line. */

@@ -14,6 +14,7 @@ import { withoutBrackets } from '../../protocol/http/origin.ts';
 import { HTTP2_PREFACE, HTTP2_REQUEST, type HttpEndEvent } from '../../protocol/wire/http-event.ts';
 import { now } from '../clock.ts';
 import type { Show } from './answer.ts';
+import type { Way } from './upstream.ts';
 
 export type ClientError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
@@ -35,6 +36,8 @@ type Http2Options = {
   beginning: Buffer;
   upstream: URL;
   isInsecure: boolean;
+  /** How the upstream is reached, where it speaks without TLS; null: as Node does it. */
+  way: Way | null;
   show: Show;
   /** Whether the proxy breaks off what is open. */
   isCut: () => boolean;
@@ -46,7 +49,11 @@ type Http2Options = {
 /** Relays one connection until both ends have closed it. Returns how to break it off. */
 export function relayHttp2(options: Http2Options): () => void {
   const { exchange, client, beginning, upstream, show, isCut, onTrouble, onEnd } = options;
-  const server = connectTo(options);
+  const server = connectTo(options, () => {
+    const { alpnProtocol } = server as Partial<TLSSocket>;
+    if (upstream.protocol !== 'https:' || alpnProtocol === 'h2') begin();
+    else refuse(`${upstream.origin} does not speak HTTP/2`);
+  });
   let isReached = false;
   let isRequestOver = false;
   let isOver = false;
@@ -88,11 +95,6 @@ export function relayHttp2(options: Http2Options): () => void {
     server.destroy();
   }
 
-  server.once(upstream.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
-    const { alpnProtocol } = server as Partial<TLSSocket>;
-    if (upstream.protocol !== 'https:' || alpnProtocol === 'h2') begin();
-    else refuse(`${upstream.origin} does not speak HTTP/2`);
-  });
   client.once('end', () => {
     closedBy ??= 'client';
     endRequest(true);
@@ -145,15 +147,30 @@ export function breakOff(socket: Socket, other: Duplex): void {
   else socket.destroy();
 }
 
-function connectTo({ upstream, isInsecure }: Http2Options): Socket {
+function connectTo({ upstream, isInsecure, way }: Http2Options, onReady: () => void): Socket {
   const host = withoutBrackets(upstream.hostname);
   const at = { host, allowHalfOpen: true };
-  if (upstream.protocol !== 'https:') return connectTcp({ ...at, port: Number(upstream.port || 80) });
+  if (upstream.protocol !== 'https:') {
+    if (way !== null) return dialBy(way, onReady);
+    return connectTcp({ ...at, port: Number(upstream.port || 80) }, onReady);
+  }
   const servername = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
-  return connectTls({
-    ...{ ...at, ...servername, port: Number(upstream.port || 443) },
-    ...{ ALPNProtocols: ['h2'], rejectUnauthorized: !isInsecure },
+  return connectTls(
+    {
+      ...{ ...at, ...servername, port: Number(upstream.port || 443) },
+      ...{ ALPNProtocols: ['h2'], rejectUnauthorized: !isInsecure },
+    },
+    onReady,
+  );
+}
+
+/** What fails on the way is the connection's error. */
+function dialBy(way: Way, onReady: () => void): Socket {
+  const socket = way.dial((error) => {
+    if (error === null) onReady();
+    else socket.destroy(error);
   });
+  return socket;
 }
 
 /** From now on Node's HTTP server does nothing with the connection but forget it at its end. */

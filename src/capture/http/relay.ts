@@ -11,7 +11,7 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { LookupFunction, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { AccessCheck } from '../../net/listen.ts';
 import type { HttpOpening } from '../../net/opening.ts';
 import { escapeText } from '../../protocol/text.ts';
@@ -19,7 +19,7 @@ import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import type { Show } from './answer.ts';
 import { findRefusal, type ProxyContext, ProxyExchange } from './exchange.ts';
 import { type ClientError, readPreface, relayHttp2 } from './http2.ts';
-import { createUpstream, MAX_HEADER_BYTES } from './upstream.ts';
+import { createUpstream, MAX_HEADER_BYTES, type Way } from './upstream.ts';
 
 export type RelayOptions = {
   /** Only its origin counts for forwarding: clients choose the path. */
@@ -30,8 +30,8 @@ export type RelayOptions = {
   isInsecure: boolean;
   hasEdits: boolean;
   checkAccess: AccessCheck;
-  /** How the address of the upstream is found; undefined: as Node does. */
-  lookup?: LookupFunction | undefined;
+  /** How the upstream is reached; undefined or null: as Node does it. */
+  way?: Way | null;
   /** What to say, once, where the server seems to have refused this `Host`; null: nothing. */
   hostHint: ((sent: string) => string) | null;
   /**
@@ -68,7 +68,8 @@ export type Relay = {
 };
 
 /** What an exchange gets of its relay that is not of HTTP/1.1. Call `onEnd`, once, when it is over. */
-export type OtherExchange = Pick<RelayOptions, 'upstream' | 'isInsecure' | 'lookup'> & {
+export type OtherExchange = Pick<RelayOptions, 'upstream' | 'isInsecure'> & {
+  way: Way | null;
   exchange: number;
   show: Show;
   isCut: () => boolean;
@@ -118,8 +119,9 @@ export function createRelay(options: RelayOptions): Relay {
     onNotice,
     onOpen,
     onForwarded,
+    way = null,
   } = options;
-  const upstream = createUpstream(url, isInsecure, options.lookup);
+  const upstream = createUpstream(url, isInsecure, way);
   // Numbers, not a Set: V8's garbage collector is slow with a Set of short-lived objects.
   let count = 0;
   let open = 0;
@@ -203,7 +205,7 @@ export function createRelay(options: RelayOptions): Relay {
     count += 1;
     open += 1;
     const breakIt = start({
-      ...{ exchange: count, upstream: url, isInsecure, lookup: options.lookup, show: context.show },
+      ...{ exchange: count, upstream: url, isInsecure, way, show: context.show },
       isCut: () => context.isCut,
       onEnd() {
         breaks.delete(breakIt);

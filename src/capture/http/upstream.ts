@@ -5,7 +5,7 @@
  */
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import type { LookupFunction, Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { createProxyServer, type ProxyServerOptions } from 'http-proxy';
 import { withoutBrackets } from '../../protocol/http/origin.ts';
 
@@ -30,6 +30,18 @@ type ForwardedRequest = {
   isAlone: boolean;
 };
 
+/** How a server is reached where Node's own way will not do: by another proxy, or with its addresses looked at. */
+export type Way = {
+  /** Opens the connections for requests to it. */
+  agent(keepAlive: boolean): HttpAgent;
+  /** The same for one request that asks for another protocol. */
+  tunnelAgent(): HttpAgent;
+  /** A connection for anything else. Calls `onReady`, once, when bytes can go to the server, or with why they cannot. */
+  dial(onReady: (error: Error | null) => void): Socket;
+  /** What is sent in place of a request; null: that itself. */
+  rewrite: ((request: ForwardedRequest) => ForwardedRequest) | null;
+};
+
 export type UpstreamListener = {
   /** A connection has been chosen; nothing of the body has been sent. */
   onSent(proxied: ClientRequest): void;
@@ -48,32 +60,32 @@ export const MAX_HEADER_BYTES = 1024 * 1024;
 /** Common servers close an idle connection after 5 seconds; the end that closes first never loses a request to that. */
 const IDLE_CONNECTION_MS = 4000;
 
-/** `lookup`: how its address is found; undefined: as Node does. */
-export function createUpstream(url: URL, isInsecure: boolean, lookup?: LookupFunction): Upstream {
+/** `way`: null means as Node does it. */
+export function createUpstream(url: URL, isInsecure: boolean, way: Way | null): Upstream {
   const isTls = url.protocol === 'https:';
-  const how = { keepAlive: true, ...(lookup && { lookup }) };
-  const agent = isTls ? new HttpsAgent(how) : new HttpAgent(how);
-  limitIdleTime(agent);
   const hostname = withoutBrackets(url.hostname);
+  const how = { keepAlive: true };
+  const agent = way?.agent(true) ?? (isTls ? new HttpsAgent(how) : new HttpAgent(how));
+  limitIdleTime(agent);
   const target = { protocol: url.protocol, hostname, port: url.port };
   const common = {
     target,
+    servername: isTls ? servernameOf(url) : undefined,
     prependPath: false,
     selfHandleResponse: true,
     proxyTimeout: 0,
     secure: !isInsecure,
   };
   const kept = createForwarder({ ...common, agent });
-  // Where addresses are looked at, by an agent too: it has what looks at them.
-  const single = lookup === undefined ? false : new HttpAgent({ lookup });
-  const alone = createForwarder({ ...common, agent: single });
+  const alone = createForwarder({ ...common, agent: way?.agent(false) ?? false });
+  const rewrite = way?.rewrite ?? null;
 
   return {
     origin: url.origin,
     host: url.host,
     isTls,
     forward: (request, response, as, listener) =>
-      (as.isAlone ? alone : kept)(request, response, as, listener),
+      (as.isAlone ? alone : kept)(request, response, rewrite === null ? as : rewrite(as), listener),
     close: () => agent.destroy(),
   };
 }
@@ -83,10 +95,14 @@ export function createUpstream(url: URL, isInsecure: boolean, lookup?: LookupFun
  * assigned to: its own are normalised, ours are as the client wrote them. One object serves all requests in turn,
  * since making one with accessors is slow.
  */
-function createForwarder(options: ProxyServerOptions): Upstream['forward'] {
+function createForwarder({
+  servername,
+  ...options
+}: ProxyServerOptions & { servername: string | undefined }): Upstream['forward'] {
   let current: ForwardedRequest | null = null;
   const ssl = {
     maxHeaderSize: MAX_HEADER_BYTES,
+    ...(servername !== undefined && { servername }),
     get path() {
       return current?.path;
     },
@@ -113,6 +129,12 @@ function createForwarder(options: ProxyServerOptions): Upstream['forward'] {
     proxy.web(request, response).catch(() => {});
     current = null;
   };
+}
+
+/** What a server with TLS is asked for, and verified as. Node would take it from `Host`, where a client may write anything. */
+export function servernameOf({ hostname }: URL): string {
+  const name = withoutBrackets(hostname).replace(/\.$/, '');
+  return isIP(name) === 0 ? name : '';
 }
 
 function listenerOf(request: ListenedRequest): UpstreamListener | undefined {

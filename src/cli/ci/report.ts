@@ -24,6 +24,7 @@ export function* humanLines(io: Io, outcome: CiOutcome): Generator<string> {
     yield colors.bold(escapeText(recording.file));
     for (const step of STEPS)
       if (recording[step] !== null) yield `  ${step.padEnd(6)}  ${escapeText(recording[step])}`;
+    for (const one of recording.unjudged) yield `  ${colors.dim(escapeText(one))}`;
     for (const one of findings.filter(({ file }) => file === recording.file))
       yield* findingLines(one, paint[one.severity]);
     yield '';
@@ -52,8 +53,10 @@ function* findingLines(
 /** docs/json.md has the shapes. `comment`: null where none was asked for. */
 export function* jsonLines(outcome: CiOutcome, comment: CommentResult | null): Generator<string> {
   const { recordings, findings, troubles } = outcome;
-  for (const { file, ...rest } of recordings)
-    yield JSON.stringify({ type: 'recording', recording: file, ...rest });
+  for (const { file, unjudged, ...rest } of recordings) {
+    const remarks = unjudged.length === 0 ? {} : { unjudged };
+    yield JSON.stringify({ type: 'recording', recording: file, ...rest, ...remarks });
+  }
   for (const { file, session, ...rest } of findings)
     yield JSON.stringify({ type: 'finding', recording: file, session: session || null, ...rest });
   for (const { step, file, message } of troubles)

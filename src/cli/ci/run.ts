@@ -6,7 +6,7 @@ import { TapedeckError } from '../../errors.ts';
 import { frameLines } from '../../export/text/lines.ts';
 import { type Assertion, readAssertions } from '../../inspect/assertions.ts';
 import type { Severity } from '../../inspect/check/rules.ts';
-import { NO_SCHEMAS } from '../../inspect/findings.ts';
+import { NO_SCHEMAS, unjudgedOf } from '../../inspect/findings.ts';
 import { createSchemas, type Schemas } from '../../inspect/schema/schemas.ts';
 import { readProfile } from '../../protocol/redact/profile.ts';
 import { createRedactor, type Redactor } from '../../protocol/redact/redactor.ts';
@@ -143,7 +143,7 @@ function removed(file: string): CiFinding {
 }
 
 async function takeOne(plan: Plan, connect: Connect, run: Run, io: Io, file: string): Promise<void> {
-  const row: CiRecording = { file, session: null, check: null, verify: null, diff: null };
+  const row: CiRecording = { file, session: null, unjudged: [], check: null, verify: null, diff: null };
   run.recordings.push(row);
   const take = async (step: CiStep, work: () => StepResult | Promise<StepResult>) => {
     const result = await attempt(run, step, file, work);
@@ -154,6 +154,7 @@ async function takeOne(plan: Plan, connect: Connect, run: Run, io: Io, file: str
     withSources(io, [file], undefined, async ([source]) => {
       if (source === undefined) return;
       row.session = source.session.id;
+      row.unjudged = unjudgedOf(source.store, source.session);
       const lines = await frameLines(createReadStream(pathOf(io, file)));
       const ci: CiSource = { source, file, lines, redactor: plan.redactor };
       await take('check', () => checkStep(io, ci, plan, plan.assertions, run.schemas, run.asked));

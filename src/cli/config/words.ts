@@ -18,7 +18,7 @@ const VARIABLES: Readonly<Record<string, string>> = { db: 'TAPEDECK_DB', 'ship.u
 
 const OFF = '--no-redact';
 
-const REDACTION = ['--redact', '--redact-rule', '--no-redact-rule', '--capture'];
+const REDACTION = ['--redact', '--redact-rule', '--no-redact-rule', '--capture', '--meta-for'];
 
 const LIMITS = ['--older-than', '--max-size', '--max-sessions', '--local-keep', '--max-unshipped'];
 

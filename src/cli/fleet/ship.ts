@@ -6,26 +6,35 @@ import type { ShipStatus } from '../../ship/report.ts';
 import type { ShipEnd, ShipperOptions } from '../../ship/shipper.ts';
 import { openForReading, openStore } from '../../store/file/open.ts';
 import { eachSession, findSession } from '../../store/read/sessions.ts';
+import type { PrepareKept } from '../../store/sample/ship-sample.ts';
 import { VERSION } from '../../version.ts';
 import { type Command, type Io, onStopSignals, say, storeOf } from '../io.ts';
 import { DB_OPTION, JSON_OPTION } from '../options.ts';
 import { createProgress, withLineEnds, writeOutput } from '../output.ts';
-import { ANOTHER_SHIPS } from '../record/ship-child.ts';
+import { rereadable } from '../record/options.ts';
+import { ANOTHER_SHIPS, RECORDER_VARIABLE } from '../record/ship-child.ts';
+import {
+  checkShipSampling,
+  type RawShipSampling,
+  readShipSampling,
+  SHIP_SAMPLING_OPTIONS,
+} from '../ship-sampling.ts';
 import { withWritableStore } from '../store.ts';
 import { addressOf, ENGINE_OPTIONS, type RawEngine } from './address.ts';
 
-type Options = RawEngine & {
-  action: keyof typeof ACTIONS | undefined;
-  sessions: string[];
-  db: string | undefined;
-  once: boolean;
-  watch: boolean;
-  'beside-recorders': boolean;
-  imported: boolean;
-  'ship-unredacted': boolean;
-  tenant: string | undefined;
-  json: boolean;
-};
+type Options = RawEngine &
+  RawShipSampling & {
+    action: keyof typeof ACTIONS | undefined;
+    sessions: string[];
+    db: string | undefined;
+    once: boolean;
+    watch: boolean;
+    'beside-recorders': boolean;
+    imported: boolean;
+    'ship-unredacted': boolean;
+    tenant: string | undefined;
+    json: boolean;
+  };
 
 export const shipCommand: Command<Options> = {
   command: 'ship [action] [sessions..]',
@@ -33,7 +42,7 @@ export const shipCommand: Command<Options> = {
   builder: (args: Argv) =>
     args
       .usage(
-        '$0 ship --to <url>\n$0 ship status\n$0 ship verify [session…] --to <url>\n$0 ship retry <session…>\n$0 ship forget\n\nBrings every frame of the store into a PostgreSQL that `tapedeck engine init` has set up, exactly once, and goes on with what is recorded, until it is stopped. Whatever is in the way is waited for.\n\nstatus: what is not there yet, what is in the way, what was refused or lost.\nverify: whether the engine has the same frames; exit code 1 where it has others.\nretry: ships sessions anew, as refused ones.\nforget: the store is not shipped any more; what the engine has stays there.',
+        '$0 ship --to <url>\n$0 ship status\n$0 ship verify [session…] --to <url>\n$0 ship retry <session…>\n$0 ship forget\n\nBrings every frame of the store into a PostgreSQL that `tapedeck engine init` has set up, exactly once, and goes on with what is recorded, until it is stopped. Whatever is in the way is waited for.\n\nstatus: what is not there yet, what is in the way, what was refused or lost.\nverify: whether the engine has the same frames, and still has what is not here any more; exit code 1 where not.\nretry: ships sessions anew, as refused ones.\nforget: the store is not shipped any more; what the engine has stays there.',
       )
       .positional('action', { choices: Object.keys(ACTIONS), describe: 'Nothing: to ship' })
       .positional('sessions', {
@@ -62,12 +71,17 @@ export const shipCommand: Command<Options> = {
           requiresArg: true,
           describe: 'Mark the sessions with this, in the column `tenant`',
         },
+        ...SHIP_SAMPLING_OPTIONS,
         db: DB_OPTION,
         json: JSON_OPTION,
       })
       .example(
         '$0 ship --to postgres://127.0.0.1/tapedeck --once',
         'What is there by now, as for a nightly job',
+      )
+      .example(
+        '$0 ship --to postgres://127.0.0.1/tapedeck --once --ship-sample 5%',
+        'Whatever has an error, and one in twenty of the other sessions',
       )
       .example('$0 ship status', 'How far it is, and what is in the way') as never,
   async run(options, io) {
@@ -84,14 +98,33 @@ const ACTIONS = { status, verify, retry, forget };
 async function ship(options: Options, io: Io): Promise<void> {
   const file = storeOf(io, options.db);
   const address = await addressOf(io, options);
+  let sampling = readShipSampling(options);
+  await checkShipSampling(sampling);
   openForReading(file).close();
   const stop = new AbortController();
-  const off = onStopSignals(io, () => stop.abort());
+  const argv = options.once ? null : rereadable(io);
+  let reloading = Promise.resolve();
+  const off = onStopSignals(
+    io,
+    () => stop.abort(),
+    argv === null
+      ? undefined
+      : () => {
+          reloading = reloading.then(() => reload(argv));
+        },
+  );
+  async function reload(words: readonly string[]): Promise<void> {
+    const { reloadShipping } = await import('./ship-reload.ts');
+    await reloadShipping(io, words, options.to, (next) => {
+      sampling = next;
+    });
+  }
   const progress = createProgress(io, 'shipped', null);
   const shipped = { frames: 0, bytes: 0 };
   const shipper: ShipperOptions = {
     ...{ file, address, isOnce: options.once, tenant: options.tenant ?? null, version: VERSION },
     ...{ imported: options.imported, unredacted: options['ship-unredacted'] },
+    ...{ sampling: () => sampling, prepareKept },
     goesOn: () => true,
     onNotice: (text) => say(io, text),
     onShipped(frames, bytes) {
@@ -108,12 +141,15 @@ async function ship(options: Options, io: Io): Promise<void> {
     if (end === null) return;
     const { frames, bytes } = shipped;
     say(io, `shipped ${formatCount(frames, 'frame')}, ${formatSize(bytes)}, to ${address.text}`);
-    if (!options.once) await sayLeft(io, file);
+    if (!options.once || sampling !== null) await sayLeft(io, file);
     if (options.once) io.exitCode = end.isDone && sayRefused(io, file) === 0 ? 0 : 1;
   } finally {
     off();
   }
 }
+
+const prepareKept: PrepareKept = async (store, filter) =>
+  (await import('../../inspect/sample/judge.ts')).prepareKept(store, filter);
 
 /** As the only one of this store. Null: another process is at it, which recorders need not be told. */
 async function shipOn(
@@ -134,9 +170,15 @@ async function shipOn(
     }
     if (turn === null)
       throw new TapedeckError('busy', 'Another tapedeck ships this store already. See: tapedeck ship status');
-    const hasRecorders = isBeside ? watchRecorders(store, process.ppid) : () => true;
+    const hasRecorders = isBeside
+      ? watchRecorders(store, Number(io.env[RECORDER_VARIABLE] ?? process.ppid))
+      : () => true;
     const goesOn = () => turn.renew() && hasRecorders();
-    return await run({ ...shipper, goesOn });
+    const end = await run({ ...shipper, goesOn });
+    turn.end();
+    if (!isBeside || !end.isDone || shipper.signal.aborted) return end;
+    // What was recorded while we were ending: its shipper was told that we are at work. Two at once do no harm.
+    return await run({ ...shipper, isOnce: true });
   } finally {
     turn?.end();
     store.close();
@@ -150,9 +192,13 @@ async function sayLeft(io: Io, file: string): Promise<void> {
   const { shipStatus } = await import('../../ship/report.ts');
   const store = openForReading(file);
   try {
-    const { sessions = 0, frames = 0, bytes = 0 } = shipStatus(store)?.backlog ?? {};
-    if (sessions === 0) say(io, 'the engine has every frame of the store');
-    else
+    const found = shipStatus(store);
+    const { sessions = 0, frames = 0, bytes = 0 } = found?.backlog ?? {};
+    const [undecided, out] = [found?.undecided.sessions ?? 0, found?.sampledOut.sessions ?? 0];
+    if (out > 0) say(io, `${formatCount(out, 'session')} left out of the sample that is shipped`);
+    if (undecided > 0) say(io, `${formatCount(undecided, 'session')} not decided yet, and not in the engine`);
+    if (sessions === 0 && undecided === 0 && out === 0) say(io, 'the engine has every frame of the store');
+    else if (sessions > 0)
       say(
         io,
         `${formatCount(frames, 'frame')} of ${formatCount(sessions, 'session')}, ${formatSize(bytes)}, are not in the engine yet`,
@@ -193,7 +239,22 @@ async function status({ db, json }: Options, io: Io): Promise<void> {
 
 const NOT_SHIPPED = 'This store is not shipped to any engine. See: tapedeck ship --help';
 
-function statusLines({ target, pid, trouble, backlog, lagMs, sealed, refused, lost }: ShipStatus): string[] {
+/** `--json` has all of them. */
+const GONE_SHOWN = 20;
+
+function statusLines({
+  target,
+  pid,
+  trouble,
+  backlog,
+  lagMs,
+  undecided,
+  sampledOut,
+  sealed,
+  refused,
+  lost,
+  gone,
+}: ShipStatus): string[] {
   const size = ({ frames, bytes }: { frames: number; bytes: number }) =>
     `${formatCount(frames, 'frame')}, ${formatSize(bytes)}`;
   const age = lagMs === 0 ? '' : `, the oldest since ${formatDuration(lagMs)}`;
@@ -202,10 +263,20 @@ function statusLines({ target, pid, trouble, backlog, lagMs, sealed, refused, lo
     `shipper  ${pid === null ? 'none is at work' : `process ${pid}`}`,
     `in the way  ${trouble ?? 'nothing'}`,
     `to ship  ${formatCount(backlog.sessions, 'session')}, ${size(backlog)}${age}`,
+    ...(undecided.sessions > 0
+      ? [`undecided  ${formatCount(undecided.sessions, 'session')}, ${size(undecided)}`]
+      : []),
+    ...(sampledOut.sessions > 0
+      ? [`left out of the sample  ${formatCount(sampledOut.sessions, 'session')}, ${size(sampledOut)}`]
+      : []),
     `sealed   ${formatCount(sealed, 'session')}`,
     `refused  ${formatCount(refused.length, 'session')}`,
     ...refused.map(({ session, reason }) => `  ${session}  ${reason}`),
     `lost     ${formatCount(lost.sessions, 'session')}, ${size(lost)}`,
+    ...gone
+      .slice(0, GONE_SHOWN)
+      .map((one) => `  ${one.session}  of ${one.day}: the engine had it, and has lost ${size(one)}`),
+    ...(gone.length > GONE_SHOWN ? [`  ${gone.length - GONE_SHOWN} more: see --json`] : []),
   ];
 }
 
@@ -235,7 +306,7 @@ async function verify(options: Options, io: Io): Promise<void> {
   const address = await addressOf(io, options);
   const { connectEngine } = await import('../../engine/connect.ts');
   const { engineError } = await import('../../engine/trouble.ts');
-  const { verifySessions } = await import('../../ship/report.ts');
+  const { verifyDeparted, verifySessions } = await import('../../ship/report.ts');
   const store = openForReading(storeOf(io, options.db));
   const client = await connectEngine(address, 'tapedeck ship');
   try {
@@ -254,9 +325,17 @@ async function verify(options: Options, io: Io): Promise<void> {
       else if (one.verdict === 'different')
         await writeOutput(io, withLineEnds([`${one.session}: the engine has other frames`]));
     }
+    if (options.sessions.length === 0)
+      for await (const one of verifyDeparted(store, client)) {
+        counts.set(one.verdict, 1 + (counts.get(one.verdict) ?? 0));
+        const line = options.json
+          ? JSON.stringify(one)
+          : `${one.session}: the engine had it, and it is not here any more`;
+        await writeOutput(io, withLineEnds([line]));
+      }
     const words = [...counts].map(([verdict, count]) => `${count} ${verdict}`);
     say(io, `${formatCount(chosen.length, 'session')}: ${words.join(', ') || 'nothing to compare'}`);
-    if (counts.has('different')) io.exitCode = OTHER_FRAMES;
+    if (counts.has('different') || counts.has('lost')) io.exitCode = OTHER_FRAMES;
   } catch (error) {
     throw engineError(error, address.text);
   } finally {

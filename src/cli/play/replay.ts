@@ -21,7 +21,7 @@ import { PATH_OPTION, REDACTION_OPTIONS } from '../redaction-options.ts';
 import { commandOf, HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
 import { type CallsFile, createReplayLog, openCallsFile, type ReplayLog } from './log.ts';
 import { checkServing, createStop, loadFaults, type ServingOptions, type Stop, serve } from './serving.ts';
-import { openSource, RECORDING, sayReserialised } from './source.ts';
+import { openSource, RECORDING, sayMetaOnly, sayReserialised } from './source.ts';
 import { checkSuggestOptions, SUGGEST_OPTIONS, suggestIgnore } from './suggest.ts';
 
 type Options = ModeOptions &
@@ -402,7 +402,7 @@ async function openDeck(io: Io, argv: ModeOptions, log: ReplayLog): Promise<Play
   return openPlayback({
     ...{ recording: isTextRecording(recording) ? pathOf(io, recording) : recording, mode },
     db: storeOf(io, db),
-    openSource: () => openSource(io, recording, db),
+    openSource: () => openToPlay(io, recording, db),
     redaction: readRedaction(argv),
     server: readTarget(io, argv),
     timeoutMs: readTimeout(argv.timeout),
@@ -421,7 +421,7 @@ async function openJoined(io: Io, argv: ModeOptions): Promise<Playback> {
     for (const source of sources) source.close();
   };
   try {
-    for (const name of argv.recording) sources.push(await openSource(io, name, argv.db));
+    for (const name of argv.recording) sources.push(await openToPlay(io, name, argv.db));
     const recording = joinRecordings(
       sources.map(({ store, session, keyStores }) =>
         readRecording(store, session, keyStores, readRedaction(argv)),
@@ -433,6 +433,12 @@ async function openJoined(io: Io, argv: ModeOptions): Promise<Playback> {
     close();
     throw error;
   }
+}
+
+async function openToPlay(io: Io, recording: string, db: string | undefined): Promise<Source> {
+  const source = await openSource(io, recording, db);
+  sayMetaOnly(io, source);
+  return source;
 }
 
 /** Null in a mode that reaches no server. Throws `TapedeckError` `usage` if one is given nevertheless. */

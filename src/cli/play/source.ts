@@ -2,7 +2,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TapedeckError } from '../../errors.ts';
+import { escapeText } from '../../protocol/text.ts';
 import { isTextRecording, openRecordingSource, type Source } from '../../sources/source.ts';
+import { metaOnlyOf, metaOnlyText } from '../../store/read/meta-only.ts';
 import { type Io, onStopSignals, pathOf, say, storeOf } from '../io.ts';
 import { createProgress, notices } from '../output.ts';
 
@@ -47,6 +49,18 @@ export function sayReserialised(io: Io, { basis }: { basis: string }): void {
   say(
     io,
     'this recording comes from the transport of an SDK, which had parsed its messages: whole numbers beyond 2^53 and the order of keys are not those that passed',
+  );
+}
+
+/** That calls of a recording cannot be played or compared, because their frames have no payload. */
+export function sayMetaOnly(io: Io, { store, session }: Pick<Source, 'store' | 'session'>): void {
+  const metaOnly = metaOnlyOf(store, session);
+  if (metaOnly === null || metaOnly.frames === 0) return;
+  say(
+    io,
+    escapeText(
+      `session ${session.id} has ${metaOnlyText(metaOnly)}: it is as if these had not been recorded`,
+    ),
   );
 }
 

@@ -12,7 +12,7 @@ import { type Command, type Io, ignoreErrors, onStopSignals } from '../io.ts';
 import { JSON_OPTION, READ_OPTIONS } from '../options.ts';
 import { writeReport } from '../output.ts';
 import { HEADER_OPTION, readLiveServer, readTimeout } from './live-server.ts';
-import { openSource, RECORDING, sayReserialised } from './source.ts';
+import { openSource, RECORDING, sayMetaOnly, sayReserialised } from './source.ts';
 import {
   checkedJson,
   checkedLines,
@@ -124,6 +124,7 @@ export const verifyCommand: Command<Options> = {
       const recording = readRecording(store, session, keyStores);
       checkNames(recording, [...argv.only, ...argv.skip.filter((name) => !isNews(name))]);
       sayReserialised(io, session);
+      sayMetaOnly(io, { store, session });
       const at = Date.now();
       const verification = await Promise.race([verify(recording, connect, options), stopped]);
       if (verification !== null) report(io, verification, argv, at);

@@ -90,6 +90,8 @@ export type SessionReport = {
   file: string | null;
   /** The lines of its frames in that file, the first frame's first. */
   lines: readonly number[];
+  /** Why frames of it were not judged, each in a sentence. */
+  unjudged: readonly string[];
   /** When the check of it began, in milliseconds since the Unix epoch, and how long it took. */
   at: number;
   seconds: number;
@@ -98,7 +100,8 @@ export type SessionReport = {
 };
 
 export function sarifOfChecks(checked: readonly SessionReport[], version: string): string {
-  return sarifText(CHECK_RULES, checked.flatMap(sarifResults), version);
+  const notes = checked.flatMap(({ name, unjudged }) => unjudged.map((one) => `${name}: ${one}`));
+  return sarifText(CHECK_RULES, checked.flatMap(sarifResults), version, notes);
 }
 
 /** Of a finding about the session as a whole the first line, which is the session's own. */
@@ -139,7 +142,7 @@ export function junitOfChecks(
 }
 
 function suiteOf(
-  { name, at, seconds, tallies, broken }: SessionReport,
+  { name, at, seconds, tallies, broken, unjudged }: SessionReport,
   assertions: readonly Assertion[],
 ): JunitSuite {
   const byRule = new Map(tallies.map((one) => [one.rule, one]));
@@ -148,7 +151,7 @@ function suiteOf(
     ...assertions.map((one) => assertionCase(one, byAssertion.get(one))),
     ...RULE_IDS.map((rule) => caseOf(rule, byRule.get(rule))),
   ];
-  return { name, at, seconds, cases };
+  return { name, at, seconds, cases, out: unjudged };
 }
 
 function assertionCase({ kind, filter }: Assertion, broken: BrokenAssertion | undefined): JunitCase {

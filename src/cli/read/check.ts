@@ -12,7 +12,7 @@ import {
   isAbout,
   readAssertions,
 } from '../../inspect/assertions.ts';
-import { checkSession, isWhole } from '../../inspect/check/check.ts';
+import { checkSession } from '../../inspect/check/check.ts';
 import {
   type Finding,
   isOfProvider,
@@ -27,9 +27,10 @@ import {
   isAtLeast,
   MAX_FINDINGS_OF_RULE,
   NO_SCHEMAS,
-  NOT_WHOLE,
+  remarksOf,
   type Tally,
   tally,
+  unjudgedOf,
 } from '../../inspect/findings.ts';
 import { createSchemas, type Schemas } from '../../inspect/schema/schemas.ts';
 import { terminalStyle } from '../../inspect/view/text.ts';
@@ -174,7 +175,7 @@ async function checkOne(
 ): Promise<SessionReport> {
   const at = Date.now();
   const file = recording.endsWith('.ndjson') ? recording : null;
-  const { name, sessionId, tallies, broken } = await withSources(
+  const { name, sessionId, unjudged, tallies, broken } = await withSources(
     io,
     [recording],
     options.db,
@@ -188,22 +189,23 @@ async function checkOne(
       const breaches = breachesOf(store, session, held, options.filter);
       const shown = file ?? session.name ?? session.id;
       return {
-        ...{ name: shown, sessionId: session.id },
-        ...(await printFindings(io, session, shown, findings, breaches, options)),
+        ...{ name: shown, sessionId: session.id, unjudged: unjudgedOf(store, session) },
+        ...(await printFindings(io, source as Source, shown, findings, breaches, options)),
       };
     },
   );
   const hasFindings = tallies.length > 0 || broken.length > 0;
   const hasPlaces = file !== null && options.sarif !== undefined && hasFindings;
   const lines = hasPlaces ? await frameLines(createReadStream(pathOf(io, file))) : [];
-  return { name, sessionId, file, at, seconds: (Date.now() - at) / 1000, tallies, broken, lines };
+  const seconds = (Date.now() - at) / 1000;
+  return { name, sessionId, file, unjudged, at, seconds, tallies, broken, lines };
 }
 
 type Found = { tallies: Tally[]; broken: BrokenAssertion[] };
 
 async function printFindings(
   io: Io,
-  session: SessionRow,
+  { store, session }: Source,
   name: string,
   findings: Iterable<Finding>,
   breaches: Iterable<Breach>,
@@ -211,13 +213,17 @@ async function printFindings(
 ): Promise<Found> {
   let found: Found = { tallies: [], broken: [] };
   if (json) {
+    for (const remark of unjudgedOf(store, session)) {
+      const line = { kind: 'remark', recording: name, session: session.id, remark };
+      await writeOutput(io, withLineEnds([JSON.stringify(line)]));
+    }
     const lines = jsonLines(session, name, findings, breaches, (all) => (found = all));
     await writeOutput(io, withLineEnds(lines));
   } else {
     const isForFile = sarif !== undefined || junit !== undefined;
     const broken = countBreaches(breaches, isForFile ? MAX_FINDINGS_OF_RULE : MAX_SHOWN);
     found = { broken, tallies: tally(findings, isForFile ? MAX_FINDINGS_OF_RULE : undefined) };
-    await writeOutput(io, withLineEnds(humanLines(io, session, name, found)));
+    await writeOutput(io, withLineEnds(humanLines(io, session, name, remarksOf(store, session), found)));
   }
   return found;
 }
@@ -296,12 +302,13 @@ function* humanLines(
   io: Io,
   session: SessionRow,
   name: string,
+  remarks: readonly string[],
   { tallies, broken }: Found,
 ): Generator<string> {
   const { colors, width } = terminalStyle(io.stdout, io.env);
   const what = `${session.frames} frames, ${RULE_IDS.length} rules`;
   yield `${colors.bold(escapeText(name))} ${colors.dim(what)}`;
-  if (!isWhole(session)) yield colors.dim(NOT_WHOLE);
+  for (const remark of remarks) yield colors.dim(escapeText(remark));
   yield '';
   yield* reportLines(
     tallies.map((one) => ({ ...one, first: one.first.slice(0, MAX_SHOWN) })),

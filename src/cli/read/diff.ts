@@ -26,7 +26,7 @@ import type { Source } from '../../sources/source.ts';
 import type { Command } from '../io.ts';
 import { JSON_OPTION, READ_OPTIONS } from '../options.ts';
 import { withLineEnds, writeOutput } from '../output.ts';
-import { RECORDING, withSources } from '../play/source.ts';
+import { RECORDING, sayMetaOnly, withSources } from '../play/source.ts';
 import { differenceLines } from '../play/verify-report.ts';
 
 type Options = {
@@ -74,10 +74,14 @@ export const diffCommand: Command<Options> = {
   async run(options, io) {
     const ignore = readIgnoreRules(options.ignore, options['ignore-tool']);
     const results = readResultRules(options['ignore-result']);
-    const { diff, weights } = await withSources(io, [options.a, options.b], options.db, async ([a, b]) => ({
-      diff: await diffSessions(a as Source, b as Source, ignore, results),
-      weights: { a: weightOf(a as Source), b: weightOf(b as Source) },
-    }));
+    const { diff, weights } = await withSources(io, [options.a, options.b], options.db, async (sources) => {
+      const [a, b] = sources as [Source, Source];
+      for (const source of sources) sayMetaOnly(io, source);
+      return {
+        diff: await diffSessions(a, b, ignore, results),
+        weights: { a: weightOf(a), b: weightOf(b) },
+      };
+    });
     const style = terminalStyle(io.stdout, io.env);
     await writeOutput(
       io,

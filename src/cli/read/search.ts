@@ -4,13 +4,14 @@ import { eachHit, type SearchHit } from '../../inspect/search.ts';
 import { prepareFates } from '../../inspect/verdict/fate.ts';
 import { frameJson } from '../../inspect/view/json.ts';
 import { foundFrame, sessionHeading, textTests } from '../../inspect/view/search.ts';
-import { terminalStyle } from '../../inspect/view/text.ts';
+import { formatCount, terminalStyle } from '../../inspect/view/text.ts';
 import type { Store } from '../../store/file/open.ts';
 import { createSearchIndex, type SearchIndex } from '../../store/keep/search-index.ts';
 import type { SideFile } from '../../store/keep/side-file.ts';
 import { unansweredPlaces } from '../../store/read/exchanges.ts';
 import { eachFrame } from '../../store/read/frames.ts';
 import { originalOf, prepareHttpSummary } from '../../store/read/http.ts';
+import { countLackingPayloads } from '../../store/read/meta-only.ts';
 import { stateOf } from '../../store/read/sessions.ts';
 import { type Command, type Io, say } from '../io.ts';
 import { FILTER_OPTION, JSON_OPTION, READ_OPTIONS } from '../options.ts';
@@ -79,6 +80,7 @@ export async function search(options: SearchOptions, io: Io): Promise<void> {
   const { db, filter: written, json, limit } = options;
   const filter = filterOf(textsOf(options), written);
   let hasMore = false;
+  let lacking = 0;
   const most = limit > 0 ? limit : Number.POSITIVE_INFINITY;
   await withStore(io, db, { of: 'matches', filter, mostFrames: most }, async (store) => {
     const side = openSide(io, db, store);
@@ -89,10 +91,16 @@ export async function search(options: SearchOptions, io: Io): Promise<void> {
       });
       const lines = json ? jsonOf(store, findings) : withLineEnds(linesOf(io, store, findings, filter));
       await writeOutput(io, lines);
+      if (textTests(filter).length > 0) lacking = countLackingPayloads(store);
     } finally {
       side?.close();
     }
   });
+  if (lacking > 0)
+    say(
+      io,
+      `in ${formatCount(lacking, 'session')} some frames have no payload, and so no text (--meta-for, --capture meta)`,
+    );
   if (hasMore) say(io, `there is more; \`--limit ${limit * 5}\` shows more, \`--limit 0\` all`);
 }
 

@@ -21,6 +21,7 @@ import {
   prepareHttpExchange,
   prepareHttpSummary,
 } from '../../store/read/http.ts';
+import { metaOnlyOf } from '../../store/read/meta-only.ts';
 import { findRun } from '../../store/read/runs.ts';
 import { findSession, type SessionRow, stateOf } from '../../store/read/sessions.ts';
 import type { Command, Io } from '../io.ts';
@@ -208,7 +209,7 @@ function* shownExchanges({ store, session, only }: SessionView): Generator<HttpE
 function* header({ store, session, style }: SessionView): Generator<string> {
   const first = prepareHttpExchange(store, session.number)(1);
   const userAgent = joinedFields(first?.requestHeaders ?? []).get('user-agent') ?? '';
-  yield* sessionHeader(session, userAgent, style);
+  yield* sessionHeader(session, { userAgent, metaOnly: metaOnlyOf(store, session) }, style);
 }
 
 function httpLook({ session, style }: SessionView, isFull: boolean): HttpViewOptions {

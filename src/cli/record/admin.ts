@@ -13,22 +13,26 @@ export type Operations = {
   onHttpEvent(event: HttpEvent): void;
   /** Why this process takes no traffic; null: it does. */
   setObstacle(why: string | null): void;
+  /** What is not shipped yet may take so many bytes; null: it has no limit. Without shipping it does nothing. */
+  setShipLimit(bytes: number | null): void;
   close(): void;
 };
 
 export type AdminAccess = { allowHosts: readonly string[]; allowOrigins: readonly string[] };
 
-/** `address`: the value of `--admin`; `recorders`: those of this process, to which more may come. Throws `TapedeckError` where it is wrong, or cannot be listened on. */
+/** `address`: the value of `--admin`; `recorders`: those of this process, to which more may come; `isShipped`: what they record is. Throws `TapedeckError` where it is wrong, or cannot be listened on. */
 export async function openOperations(
   address: string,
   { allowHosts, allowOrigins }: AdminAccess,
   recorders: readonly WatchedRecorder[],
   log: Log,
+  isShipped: boolean,
 ): Promise<Operations> {
   const listen = readListen(address, '--admin');
+  const shipping = isShipped ? (await import('../../ship/metrics.ts')).createShipMetrics() : null;
   const answered = new Set<number>();
   let obstacle: string | null = 'starting';
-  const metrics = createMetrics(() => recorders);
+  const metrics = createMetrics(() => recorders, shipping?.declare ?? null);
   const { close, url } = await openAdmin({
     ...{ listen, allowHosts, allowOrigins, metrics },
     recorders: () => recorders,
@@ -49,6 +53,7 @@ export async function openOperations(
     setObstacle(why) {
       obstacle = why;
     },
+    setShipLimit: (bytes) => shipping?.setLimit(bytes),
     close,
   };
 }

@@ -69,6 +69,10 @@ export const recordCommand: Command<Options> = {
         '$0 record https://api.example.com/mcp --sample 5% --keep status~error --max-size 20gb',
         'Keep what failed, and one in twenty of the other sessions',
       )
+      .example(
+        "$0 record --meta-for 'tool=read_file' --meta-for 'size>1mb' -- ./server",
+        'Of such frames keep sizes, times and hashes, and no payload',
+      )
       .example('$0 record --wrapped', 'Serve all URL entries that `tapedeck wrap` has wrapped')
       .epilog(
         'With a command: exits with the server’s exit code, or dies by its signal; 127 if the command cannot be found.\nWith a URL, --forward or --wrapped: SIGINT or SIGTERM stops it with exit code 0; a second one cuts open streams.',

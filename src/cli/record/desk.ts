@@ -15,7 +15,7 @@ import { type Io, onStopSignals, storeOf } from '../io.ts';
 import type { AdminAccess, Operations } from './admin.ts';
 import type { EndLimits, HttpRecordOptions } from './http-options.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
-import { type RecordOptions, shippingOf, troubleText } from './options.ts';
+import { type RecordOptions, shippingOf, troubleText, unshippedLimit } from './options.ts';
 import type { Shipping, Unshipped } from './ship-child.ts';
 
 export type Desk = {
@@ -48,7 +48,9 @@ export async function openDesk(
   const desk = { io, log, recorders, service, shipping, judging };
   if (admin === null) return { ...desk, operations: null };
   const { openOperations } = await import('./admin.ts');
-  return { ...desk, operations: await openOperations(admin, access, recorders, log) };
+  const operations = await openOperations(admin, access, recorders, log, shipping !== null);
+  operations.setShipLimit(unshippedLimit(options));
+  return { ...desk, operations };
 }
 
 /** Does nothing where no session waits for its end to be decided. */
@@ -132,8 +134,10 @@ export function reloadAtHangUp(
 ): void {
   if (argv === null) return;
   const { io, log, service } = desk;
-  async function onRules({ sampling }: RecordOptions): Promise<void> {
-    desk.judging.sampling = sampling;
+  async function onRules(next: RecordOptions): Promise<void> {
+    desk.judging.sampling = next.sampling;
+    desk.shipping?.setSampling(next.shipSampling);
+    desk.operations?.setShipLimit(unshippedLimit(next));
     await judge(desk);
   }
   async function reloadNow(words: readonly string[]): Promise<void> {
@@ -243,10 +247,11 @@ export async function recordUntil(
 }
 
 /** Once the shipper was waited for. */
-function sayShipped(log: Log, { trouble, ...left }: Unshipped): void {
+function sayShipped(log: Log, { trouble, leftOut, ...left }: Unshipped): void {
   const { sessions, frames, bytes } = left;
   if (sessions === 0 && trouble === null) {
-    log.info('shipped', 'the engine has all that was recorded');
+    const what = leftOut === 0 ? 'all that was recorded' : 'all of the sample that is shipped';
+    log.info('shipped', `the engine has ${what}`);
     return;
   }
   const why = trouble === null ? '' : ` (${escapeText(trouble)})`;

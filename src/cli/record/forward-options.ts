@@ -1,6 +1,7 @@
 /** What `record --forward` and `run` are told about the servers whose URL clients keep. */
 
-import { hostPortOf, placeKeyOf } from '../../capture/forward/target.ts';
+import type { OnwardSettings } from '../../capture/forward/onward.ts';
+import { type HostPort, hostPortOf, placeKeyOf } from '../../capture/forward/target.ts';
 import { TapedeckError } from '../../errors.ts';
 import type { Listen } from '../../net/listen.ts';
 import { isLoopback, withoutBrackets } from '../../protocol/http/origin.ts';
@@ -52,12 +53,17 @@ export function hostsOf(named: Named): string[] {
   return named.map(([{ hostname }]) => hostname);
 }
 
-/** Throws `TapedeckError` `usage` for a proxy that would be its own server. */
-export function refuseCircle(named: Named, { host, port }: Listen): void {
-  const own = named.find(([url]) => {
-    const target = hostPortOf(url);
-    return target.port === port && (isLoopback(target.host) || target.host === withoutBrackets(host));
-  });
+/** Throws `TapedeckError` `usage` for a proxy that would be its own server, or that would go on through itself. */
+export function refuseCircle(named: Named, { proxies }: OnwardSettings, { host, port }: Listen): void {
+  const isOwn = (target: HostPort) =>
+    target.port === port && (isLoopback(target.host) || target.host === withoutBrackets(host));
+  const circle = proxies.find(({ proxy }) => isOwn(proxy));
+  if (circle !== undefined)
+    throw new TapedeckError(
+      'usage',
+      `Expected another proxy in ${circle.variable} than ${circle.proxy.url}, which is this one: it would go on through itself. Start it without the variables that are meant for its clients.`,
+    );
+  const own = named.find(([url]) => isOwn(hostPortOf(url)));
   if (own !== undefined)
     throw new TapedeckError(
       'usage',

@@ -3,12 +3,10 @@
 import { now } from '../../capture/clock.ts';
 import { type Authority, issueCertificate } from '../../capture/forward/authority.ts';
 import { clientEnvironment } from '../../capture/forward/environment.ts';
-import {
-  captureForward,
-  type ForwardCapture,
-  type ForwardOrigin,
-  type Passed,
-} from '../../capture/forward/forward.ts';
+import { captureForward, type ForwardCapture, type Passed } from '../../capture/forward/forward.ts';
+import { type OnwardSettings, readOnward } from '../../capture/forward/onward.ts';
+import type { ForwardOrigin } from '../../capture/forward/origin.ts';
+import { keepRenewed } from '../../capture/forward/renewal.ts';
 import { TapedeckError } from '../../errors.ts';
 import { formatNumber, formatSize } from '../../inspect/view/text.ts';
 import { type Listen, ownUrl } from '../../net/listen.ts';
@@ -18,7 +16,7 @@ import type { HttpRecorder } from '../../store/record/http-recorder.ts';
 import type { RecordingRules } from '../../store/record/thread.ts';
 import { type Io, ignoreErrors } from '../io.ts';
 import { cannotListen, readListen, warnBeyondLoopback } from '../listening.ts';
-import { authoritiesFolder, type KeptAuthority, keepAuthority } from './authorities.ts';
+import { authoritiesFolder, type KeptAuthority, keepAuthority, keepNext, useNext } from './authorities.ts';
 import {
   createRecordingStop,
   type Desk,
@@ -34,13 +32,15 @@ import {
 } from './desk.ts';
 import { hostsOf, type Named, type RawForwardOptions, readNamed, refuseCircle } from './forward-options.ts';
 import { DEFAULT_LISTEN, type RawHttpOptions, readEndLimits } from './http-options.ts';
-import { checkRules, filled, type RecordOptions } from './options.ts';
+import { filled, type RecordOptions, withRules } from './options.ts';
 
 export type ForwardRecordOptions = {
   named: Named;
   listen: Listen;
   password: string | null;
   isInsecure: boolean;
+  /** The proxies that this one goes through. */
+  onward: OnwardSettings;
   graceMs: number;
   /** Vouches for the origins with TLS; null: there is none. */
   authority: Authority | null;
@@ -52,6 +52,8 @@ export type ForwardRecording = ProxyRecording & {
   capture: ForwardCapture;
   /** Counts for what is not stored yet, and for servers that are first asked later. */
   setRules(rules: RecordingRules): void;
+  /** From now on clients are shown certificates of this CA. */
+  useAuthority(authority: Authority): Promise<void>;
 };
 
 /**
@@ -60,12 +62,12 @@ export type ForwardRecording = ProxyRecording & {
  */
 export async function startForwardRecording(
   desk: Desk,
-  options: RecordOptions,
+  given: RecordOptions,
   forward: ForwardRecordOptions,
   onFailure: () => void,
 ): Promise<ForwardRecording | null> {
   const { log, operations } = desk;
-  await checkRules(options);
+  const options = await withRules(given);
   const faulty = options.faults === null ? null : await import('./faulty-http.ts');
   if (faulty !== null) assertOneServer(forward.named);
   const recorders = new Map<string, HttpRecorder>();
@@ -101,6 +103,7 @@ export async function startForwardRecording(
   };
   const capture = await captureForward({
     ...forward,
+    onward: forward.onward.onward,
     origins: await originsOf(desk, forward, recorderOf, hooksOf),
     trustAdvice,
     onNotice: (text) => log.warn('notice', text),
@@ -112,9 +115,15 @@ export async function startForwardRecording(
   });
   return {
     capture,
-    setRules({ redaction, retention, sampling }) {
-      current = { ...current, redaction, retention, sampling: sampling ?? null };
+    setRules({ redaction, retention, sampling = null, metaFor = null }) {
+      current = { ...current, redaction, retention, sampling, metaFor };
       for (const recorder of recorders.values()) recorder.setRules(current);
+    },
+    async useAuthority(authority) {
+      const shown = forward.named
+        .filter(([{ protocol }]) => protocol === 'https:')
+        .map(async ([url]) => [url, await issueCertificate(authority, url.hostname)] as const);
+      for (const [url, certificate] of await Promise.all(shown)) capture.showCertificate(url, certificate);
     },
     async close() {
       sayFailed(log, capture.failedEvents());
@@ -198,28 +207,34 @@ const TRUST_BY_AGENT: Readonly<Record<string, string>> = {
 };
 
 /** Null where nothing passed by the recorder. */
-export function passedText({ others, bytes }: Passed): string | null {
-  if (others === 0) return null;
+export function passedText({ others, bytes, refused, silent }: Passed): string | null {
+  if (others + refused === 0) return null;
   const what = others === 1 ? 'tunnel or request' : 'tunnels or requests';
-  return `${formatNumber(others)} ${what} to other hosts passed unrecorded (${formatSize(bytes)} in tunnels)`;
+  const parts = [
+    `${formatNumber(others)} ${what} to other hosts passed unrecorded (${formatSize(bytes)} in tunnels)`,
+    ...(silent === 0
+      ? []
+      : [`${formatNumber(silent)} of the tunnels were closed, because nothing moved in them`]),
+    ...(refused === 0 ? [] : [`${formatNumber(refused)} were refused, because too many were open`]),
+  ];
+  return parts.join('; ');
 }
 
 /** What is to be known before anything passes. */
 export function sayCautions(
-  { io, log }: Desk,
-  { isInsecure }: Pick<ForwardRecordOptions, 'isInsecure'>,
+  { log }: Desk,
+  { isInsecure, onward }: Pick<ForwardRecordOptions, 'isInsecure' | 'onward'>,
 ): void {
   if (isInsecure)
     log.warn('insecure', 'WARNING: --insecure: the certificates of the servers are not verified');
-  const other = OTHER_PROXIES.find((name) => io.env[name] || io.env[name.toLowerCase()]);
-  if (other !== undefined)
+  for (const { variable, proxy } of onward.proxies)
+    log.info('onward', `goes on through the proxy ${proxy.url}, which ${variable} names`);
+  for (const variable of onward.unused)
     log.warn(
       'other-proxy',
-      `WARNING: ${other} is set, and tapedeck does not use it: it goes to all servers directly`,
+      `WARNING: ${variable} is set, but not to the URL of an HTTP proxy, such as http://host:port; tapedeck does not use it`,
     );
 }
-
-const OTHER_PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'] as const;
 
 /** `tapedeck record --forward`. */
 
@@ -235,10 +250,11 @@ export async function recordForward(
 ): Promise<void> {
   const named = readNamed(urls, raw.tunnel);
   const listen = readListen(filled('--listen', raw.listen) ?? DEFAULT_LISTEN);
-  refuseCircle(named, listen);
+  const onward = readOnward(io.env);
+  refuseCircle(named, onward, listen);
   const password = passwordFor(io, listen);
   const forward = {
-    ...{ named, listen, password },
+    ...{ named, listen, password, onward },
     isInsecure: raw.insecure ?? false,
     ...readEndLimits(raw),
   };
@@ -246,6 +262,7 @@ export async function recordForward(
   // Its reader may have left: that is no reason to end the traffic.
   ignoreErrors(io.stderr);
   let desk: Desk | undefined;
+  let endRenewal = () => {};
   try {
     desk = await openDesk(io, options, NO_BROWSER);
     const authority = hasTls(named) ? await keepAuthority(authoritiesFolder(io), hostsOf(named)) : null;
@@ -256,33 +273,69 @@ export async function recordForward(
     );
     if (recording === null) return leave(io, STRICT_REFUSED);
     sayCautions(desk, forward);
-    sayWhereAndHow(desk, { ...forward, authority }, recording.capture);
+    const environment = clientsOf(desk, { ...forward, authority }, recording.capture);
+    const renewal = authority === null ? null : await renewKept(desk, authority, recording, environment);
+    endRenewal = () => renewal?.end();
+    sayWhereAndHow(desk, forward, recording.capture, environment(renewal?.certificates() ?? null));
     reloadAtHangUp(desk, stop, [recording], options, argv);
     await recordUntil(desk, stop, [recording], forward);
     const passed = passedText(recording.capture.passed());
     if (passed !== null) desk.log.info('passed', passed);
     leave(io, stop.hasFailed() ? STRICT_REFUSED : 0);
   } finally {
+    endRenewal();
     desk?.operations?.close();
     stop.end();
   }
 }
 
+/** What clients are told, once the certificates are written that they are to trust. */
+type Environment = (certificates: string | null) => Record<string, string>;
+
+async function renewKept(
+  { log }: Desk,
+  authority: KeptAuthority,
+  recording: ForwardRecording,
+  environment: Environment,
+) {
+  let kept = authority;
+  const renewal = keepRenewed({
+    ...{ authority, next: authority.next, now: Date.now, warn: log.warn },
+    makeNext: () => keepNext(kept, Date.now()),
+    publish: (certificates) => void environment(certificates),
+    async use(next) {
+      await recording.useAuthority(next);
+      kept = useNext({ ...kept, next });
+    },
+  });
+  await renewal.check();
+  return renewal;
+}
+
 /** Who reads metrics: nothing of `--allow-host` goes with `--forward`. */
 export const NO_BROWSER = { allowHosts: [], allowOrigins: [] } as const;
 
+function clientsOf(
+  { io }: Desk,
+  { named, password, authority }: ForwardRecordOptions & { authority: KeptAuthority | null },
+  { address }: ForwardCapture,
+): Environment {
+  const { origin } = ownUrl(address, 'http', '/');
+  const proxy = password === null ? origin : origin.replace('://', `://tapedeck:$${PASSWORD_VARIABLE}@`);
+  const settings = { proxy, hosts: hostsOf(named), env: io.env, folder: authority?.folder ?? '' };
+  return (certificate) => clientEnvironment({ ...settings, certificate });
+}
+
 function sayWhereAndHow(
   { io, log }: Desk,
-  { named, listen, password, authority }: ForwardRecordOptions & { authority: KeptAuthority | null },
+  { named, listen }: Pick<ForwardRecordOptions, 'named' | 'listen'>,
   { address }: ForwardCapture,
+  environment: Readonly<Record<string, string>>,
 ): void {
   warnBeyondLoopback(io, listen, 'go through it, with the password', (text) =>
     log.warn('beyond-loopback', text),
   );
   const { origin } = ownUrl(address, 'http', '/');
-  const proxy = password === null ? origin : origin.replace('://', `://tapedeck:$${PASSWORD_VARIABLE}@`);
-  const settings = { hosts: hostsOf(named), env: io.env, folder: authority?.folder ?? '' };
-  const environment = clientEnvironment({ ...settings, proxy, certificate: authority?.certificate ?? null });
   const urls = named.flat().join(' ');
   log.info('listening', `listening on ${origin} for ${urls}, as a forward proxy; start the client with:`, {
     url: origin,

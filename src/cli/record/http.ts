@@ -30,7 +30,7 @@ import {
 } from './desk.ts';
 import type { HttpRecordOptions, ProxyOptions } from './http-options.ts';
 import type { Log } from './log.ts';
-import { checkRules, type RecordOptions } from './options.ts';
+import { type RecordOptions, withRules } from './options.ts';
 
 type HttpRecording = ProxyRecording & {
   capture: HttpCapture;
@@ -44,13 +44,13 @@ type HttpRecording = ProxyRecording & {
  */
 async function startHttpRecording(
   desk: Desk,
-  options: RecordOptions,
+  given: RecordOptions,
   http: HttpRecordOptions,
   onFailure: () => void,
 ): Promise<HttpRecording | null> {
   const { log, operations, recorders } = desk;
-  const { isStrict } = options;
-  await checkRules(options);
+  const { isStrict } = given;
+  const options = await withRules(given);
   const faulty = options.faults === null ? null : await import('./faulty-http.ts');
   const open = () => openUrlRecorder(desk, options, http.upstream, onFailure);
   let recorder: HttpRecorder | undefined = isStrict ? open() : undefined;

@@ -19,8 +19,16 @@ import type { RawFaults } from '../../fault/faults.ts';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import { isEngineUrl, storePath } from '../../store/file/path.ts';
 import type { UpkeepRules } from '../../store/keep/limits.ts';
+import type { FrameRule } from '../../store/sample/meta-for.ts';
 import type { SamplingRules } from '../../store/sample/sampling.ts';
+import type { ShipSampling } from '../../store/sample/ship-sample.ts';
 import { asksForFaults, FAULT_OPTIONS } from '../fault-options.ts';
+import {
+  checkShipSampling,
+  type RawShipSampling,
+  readShipSampling,
+  SHIP_SAMPLING_OPTIONS,
+} from '../ship-sampling.ts';
 import { isLogLevel, type LogOptions } from './log.ts';
 
 export const RECORD_OPTIONS = {
@@ -49,6 +57,12 @@ export const RECORD_OPTIONS = {
     type: 'string',
     describe:
       'With --sample: record all, and once a session has ended keep it also if it has what this filter asks for',
+  },
+  'meta-for': {
+    type: 'string',
+    multiple: true,
+    describe:
+      'Keep no payloads of frames that this filter holds for, only sizes, times and hashes; may be repeated',
   },
   ...RETENTION_OPTIONS,
   'pack-after': PACK_OPTION,
@@ -90,12 +104,18 @@ export const RECORD_OPTIONS = {
     type: 'boolean',
     describe: 'With --no-redact: ship it all the same, with its secrets',
   },
+  ...SHIP_SAMPLING_OPTIONS,
   'insecure-engine': { type: 'boolean', describe: 'Reach the engine without checking its certificate' },
   'log-level': { type: 'string', describe: 'The least of debug, info, warn and error to say (default info)' },
 } as const;
 
 /** To where the store is shipped. */
-export type RecordShipping = { url: string; isInsecure: boolean; isUnredacted: boolean };
+export type RecordShipping = {
+  url: string;
+  isInsecure: boolean;
+  isUnredacted: boolean;
+  sampling: ShipSampling | null;
+};
 
 export type RecordOptions = {
   file: string | undefined;
@@ -111,12 +131,16 @@ export type RecordOptions = {
   sampling: SamplingRules | null;
   /** Null: with --no-redact. */
   redaction: RedactionProfile | null;
+  /** Which frames are kept without their payloads, as `redaction.metaFor` says, once `withRules` has read that; null: none. */
+  metaFor: FrameRule | null;
   /** As they were written; null: none. */
   faults: RawFaults | null;
   /** Null: it is not, unless the environment says so. */
   ship: string | null;
   isUnredactedShipped: boolean;
   isEngineInsecure: boolean;
+  /** Null: all sessions are shipped. */
+  shipSampling: ShipSampling | null;
   /** Where the admin port is to be, as it was written; null: nowhere. */
   admin: string | null;
   log: LogOptions;
@@ -124,7 +148,8 @@ export type RecordOptions = {
 
 /** Values as either parser returns them. */
 export type RawRecordOptions = RawUpkeep &
-  RawFaults & {
+  RawFaults &
+  RawShipSampling & {
     db?: string | undefined;
     name?: string | undefined;
     label?: string[] | undefined;
@@ -134,6 +159,7 @@ export type RawRecordOptions = RawUpkeep &
     'max-queue'?: string | undefined;
     sample?: string | undefined;
     keep?: string | undefined;
+    'meta-for'?: string[] | undefined;
     'no-redact'?: boolean | undefined;
     'no-redact-rule'?: string[] | undefined;
     'redact-rule'?: string[] | undefined;
@@ -203,11 +229,17 @@ export function isAddress(word: string): boolean {
 
 /** To where the store is shipped, by the command line or the environment; null: nowhere. */
 export function shippingOf(
-  { ship, isEngineInsecure, isUnredactedShipped }: RecordOptions,
+  { ship, isEngineInsecure, isUnredactedShipped, shipSampling: sampling }: RecordOptions,
   env: NodeJS.ProcessEnv,
 ): RecordShipping | null {
   const url = ship ?? env['TAPEDECK_SHIP'] ?? '';
-  return url === '' ? null : { url, isInsecure: isEngineInsecure, isUnredacted: isUnredactedShipped };
+  if (url === '') return null;
+  return { url, isInsecure: isEngineInsecure, isUnredacted: isUnredactedShipped, sampling };
+}
+
+/** So many bytes may wait to be shipped before the oldest go; null: no limit. */
+export function unshippedLimit({ retention }: RecordOptions): number | null {
+  return retention?.maxUnshippedBytes ?? retention?.maxBytes ?? null;
 }
 
 /** Checks and completes the options. Throws `TapedeckError` `usage`. */
@@ -223,10 +255,12 @@ export function checkRecordOptions(raw: RawRecordOptions): RecordOptions {
     retention: checkUpkeep(raw),
     sampling: readSampling(raw),
     redaction: readRedaction(raw),
+    metaFor: null,
     faults: readFaultOptions(raw),
     ship: filled('--ship', raw.ship) ?? null,
     isUnredactedShipped: raw['ship-unredacted'] ?? false,
     isEngineInsecure: raw['insecure-engine'] ?? false,
+    shipSampling: readShipSampling(raw),
     admin: filled('--admin', raw.admin) ?? null,
     log: readLog(raw),
   };
@@ -273,12 +307,13 @@ function readRedaction(raw: RawRecordOptions): RedactionProfile | null {
   const given = [raw['no-redact-rule'] ?? [], raw['redact-rule'] ?? [], raw.redact ?? []] as const;
   const [without, rules, paths] = given;
   const capture = readCapture(raw.capture);
-  const isGiven = given.some((values) => values.length > 0) || capture.capture === 'meta';
+  const metaFor = raw['meta-for'] ?? [];
+  const isGiven = [...given, metaFor].some((values) => values.length > 0) || capture.capture === 'meta';
   if (raw['no-redact'] && !isGiven) return null;
   if (raw['no-redact']) {
     throw new TapedeckError('usage', 'Expected either `--no-redact` or what to redact, got both.');
   }
-  return { without, rules, paths, ...capture };
+  return { without, rules, paths, ...capture, ...(metaFor.length > 0 && { metaFor: [...new Set(metaFor)] }) };
 }
 
 function readCapture(text = 'full'): Pick<RedactionProfile, 'capture'> {
@@ -295,13 +330,19 @@ export async function checkRedaction(redaction: RedactionProfile | null): Promis
   readProfile(without, rules, paths);
 }
 
-/** Throws `TapedeckError` `usage`. */
-export async function checkRules({
-  redaction,
-  sampling,
-}: Pick<RecordOptions, 'redaction' | 'sampling'>): Promise<void> {
-  await checkRedaction(redaction);
-  await checkSampling(sampling);
+/** Reads what takes more than a parser of the command line. Throws `TapedeckError` `usage`. */
+export async function withRules(options: RecordOptions): Promise<RecordOptions> {
+  await checkRedaction(options.redaction);
+  await checkSampling(options.sampling);
+  await checkShipSampling(options.shipSampling);
+  return { ...options, metaFor: await readMetaFor(options.redaction?.metaFor) };
+}
+
+/** Throws `TapedeckError` `usage`. The filter language is loaded only where there is a filter. */
+export async function readMetaFor(filters: readonly string[] | undefined): Promise<FrameRule | null> {
+  if (filters === undefined) return null;
+  const { readFrameRule } = await import('../../inspect/filter/frame-rule.ts');
+  return readFrameRule(filters);
 }
 
 /** Throws `TapedeckError` `usage`. The filter language is loaded only to check a filter. */

@@ -1,5 +1,5 @@
 /**
- * SIGHUP reads the configuration file anew: redaction, retention, sampling and the log level, all or nothing. What else stands in
+ * SIGHUP reads the configuration file anew: redaction, retention, sampling, also of what is shipped, and the log level, all or nothing. What else stands in
  * the file counts at the next start.
  */
 
@@ -9,8 +9,10 @@ import { type ConfigurationFile, findConfigurationFiles } from '../../config/loc
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
 import type { RecordingRules } from '../../store/record/thread.ts';
+import { blameSetting } from '../config/blame.ts';
 import { withConfig } from '../config/words.ts';
 import type { Io } from '../io.ts';
+import { checkShipSampling } from '../ship-sampling.ts';
 import { FORWARD_OPTIONS } from './forward-options.ts';
 import { HTTP_OPTIONS } from './http-options.ts';
 import type { Log } from './log.ts';
@@ -20,6 +22,7 @@ import {
   checkSampling,
   RECORD_OPTIONS,
   type RecordOptions,
+  readMetaFor,
   readRecordFast,
 } from './options.ts';
 
@@ -35,7 +38,9 @@ const OPTIONS = {
 } as const;
 
 /** What may differ between two readings without a restart; the rest is compared. */
-const RELOADED: readonly (keyof RecordOptions)[] = ['redaction', 'retention', 'sampling', 'log'];
+const RELOADED: readonly (keyof RecordOptions)[] = [
+  ...(['redaction', 'retention', 'sampling', 'shipSampling', 'metaFor', 'log'] as const),
+];
 
 export type Reloading = {
   io: Io;
@@ -58,7 +63,7 @@ export async function reload({ io, log, argv, options, recordings, onRules }: Re
     log.setLevel(next.log.level);
     log.info(
       'reloaded',
-      'the configuration was read anew: redaction, retention, sampling and log level count from now on',
+      'the configuration was read anew: redaction, retention, sampling, what is shipped and log level count from now on',
     );
     if (later.length > 0)
       log.warn('restart-needed', `changed, and counts from the next start on: ${later.join(', ')}`);
@@ -74,9 +79,16 @@ export async function reload({ io, log, argv, options, recordings, onRules }: Re
 async function rereadOptions(io: Io, argv: readonly string[], before: RecordOptions): Promise<Reloaded> {
   const files = findConfigurationFiles(argv, io);
   const args = withConfig(argv, files, io.env);
-  const options = readOptions(args);
-  await checkRedaction(options.redaction).catch((error) => blame(files, io.env, error));
-  await checkSampling(options.sampling).catch((error) => blameFilter(files, io.env, error));
+  const read = readOptions(args);
+  await checkRedaction(read.redaction).catch((error) => blame(files, io.env, error));
+  await checkSampling(read.sampling).catch((error) => blameSetting(files, io.env, 'sample.keep', error));
+  await checkShipSampling(read.shipSampling).catch((error) =>
+    blameSetting(files, io.env, 'ship.keep', error),
+  );
+  const metaFor = await readMetaFor(read.redaction?.metaFor).catch((error) =>
+    blameMetaFor(files, io.env, error),
+  );
+  const options = { ...read, metaFor };
   if ((options.redaction === null) !== (before.redaction === null)) {
     throw new TapedeckError(
       'refused',
@@ -89,13 +101,20 @@ async function rereadOptions(io: Io, argv: readonly string[], before: RecordOpti
   return { options, later };
 }
 
-/** Throws the error with the place of the filter of `sample.keep`, where that stands in a file. */
-function blameFilter(files: readonly ConfigurationFile[], env: NodeJS.ProcessEnv, error: Error): never {
+/** Throws the error with the place of the filters of `sample.metaFor`, of which the first wrong one is to blame. */
+async function blameMetaFor(
+  files: readonly ConfigurationFile[],
+  env: NodeJS.ProcessEnv,
+  error: Error,
+): Promise<never> {
   const settings = files.flatMap((file) => readConfiguration(file, env));
-  const setting = settings.find(({ name }) => name === 'sample.keep');
-  throw setting === undefined
-    ? error
-    : new TapedeckError('usage', `${setting.place}: ${error.message}`, { cause: error });
+  for (const { name, values, place } of settings) {
+    if (name !== 'sample.metaFor') continue;
+    await readMetaFor(values).catch((own: Error) => {
+      throw new TapedeckError('usage', `${place}: ${own.message}`, { cause: own });
+    });
+  }
+  throw error;
 }
 
 /** As they were read at the start: what stands behind the command of a server or a client is not ours. */

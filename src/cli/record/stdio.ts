@@ -16,20 +16,21 @@ import { VERSION } from '../../version.ts';
 import type { Operations } from './admin.ts';
 import { createLog, type Log, watcherFor } from './log.ts';
 import {
-  checkRules,
   type RecordCommand,
   type RecordOptions,
   rereadable,
   shippingOf,
   troubleText,
+  unshippedLimit,
+  withRules,
 } from './options.ts';
 import type { ShipChild } from './ship-child.ts';
 
 /** Runs until the server has gone; then exits with its code or dies by its signal. Takes the process itself: its own descriptors, signals and end. */
-export async function record({ options, command, args }: RecordCommand): Promise<void> {
+export async function record({ options: given, command, args }: RecordCommand): Promise<void> {
+  const options = await withRules(given);
   const { name, labels, faults, admin, log: logging, ship: _, ...recording } = options;
   const { isStrict } = recording;
-  await checkRules(recording);
   const putFaultsIn = faults === null ? null : (await import('./faulty.ts')).readStdioFaults(faults);
   let onWriterRuns = () => {};
   const writerRuns = new Promise<void>((resolve) => {
@@ -38,7 +39,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const stderr = openStderr(writerRuns);
   const log = createLog(logging, process.env, (line) => void stderr.write(line));
   const recorders: WatchedRecorder[] = [];
-  const operations = admin === null ? null : await tryOperations(admin, recorders, log);
+  const operations = admin === null ? null : await tryOperations(admin, recorders, log, options);
   const beside = await besideOf(options, log);
   const parentPid = process.ppid;
   let recorder: Recorder | undefined;
@@ -87,7 +88,7 @@ export async function record({ options, command, args }: RecordCommand): Promise
   const capture = captureStdio({
     command,
     args,
-    onHangUp: hearingHangUp(log, options, () => recorder),
+    onHangUp: hearingHangUp(log, options, operations, beside, () => recorder),
     ...(onPurpose?.streams ?? streams),
     isClientGone: () => process.ppid !== parentPid || recorder?.isClientGone() === true,
   });
@@ -116,6 +117,8 @@ export async function record({ options, command, args }: RecordCommand): Promise
 function hearingHangUp(
   log: Log,
   options: RecordOptions,
+  operations: Operations | null,
+  beside: Beside,
   recorder: () => Recorder | undefined,
 ): (() => void) | undefined {
   const argv = rereadable(process);
@@ -124,7 +127,11 @@ function hearingHangUp(
   const reloadNow = async () => {
     const { reload } = await import('./reload.ts');
     const recordings = [recorder()].filter((one) => one !== undefined);
-    await reload({ io: process, log, argv, options, recordings });
+    const onRules = async (next: RecordOptions) => {
+      operations?.setShipLimit(unshippedLimit(next));
+      beside.setRules(next);
+    };
+    await reload({ io: process, log, argv, options, recordings, onRules });
   };
   return () => {
     last = last.then(reloadNow);
@@ -135,6 +142,7 @@ function hearingHangUp(
 type Beside = {
   /** The store is there. */
   begin(): void;
+  setRules(options: RecordOptions): void;
   atEnd(): Promise<void>;
 };
 
@@ -160,6 +168,7 @@ async function besideOf(options: RecordOptions, log: Log): Promise<Beside> {
       shipper?.begin();
       if (sampling?.keep != null) timer = setTimeout(beginJudging, JUDGES_AFTER_MS).unref();
     },
+    setRules: ({ shipSampling }) => shipper?.setSampling(shipSampling),
     async atEnd() {
       clearTimeout(timer);
       shipper?.atEnd();
@@ -184,10 +193,15 @@ async function tryOperations(
   address: string,
   recorders: readonly WatchedRecorder[],
   log: Log,
+  options: RecordOptions,
 ): Promise<Operations | null> {
   const { openOperations } = await import('./admin.ts');
   try {
-    return await openOperations(address, { allowHosts: [], allowOrigins: [] }, recorders, log);
+    const isShipped = shippingOf(options, process.env) !== null;
+    const access = { allowHosts: [], allowOrigins: [] };
+    const operations = await openOperations(address, access, recorders, log, isShipped);
+    operations.setShipLimit(unshippedLimit(options));
+    return operations;
   } catch (error) {
     if ((error as TapedeckError).code === 'usage') throw error;
     log.error('admin-failed', (error as Error).message);

@@ -38,13 +38,18 @@ export const caCommand: Command<Options> = {
       throw new TapedeckError('usage', 'Expected either `--print` or `--forget`, got both.');
     const kept = keptAuthorities(authoritiesFolder(io));
     if (forget) for (const authority of kept) forgetAuthority(authority);
-    const asText = print ? ({ certificate }: KeptAuthority) => certificate : json ? asJson : asLine;
+    const asText = print ? asPem : json ? asJson : asLine;
     await writeOutput(io, kept.map(asText));
     if (kept.length === 0 && !json)
       say(io, 'there are no certificate authorities; `tapedeck record --forward <https URL>` makes one');
     else if (forget) say(io, 'removed, with their keys');
   },
 };
+
+/** With the one after it, which clients may trust before it is used. */
+function asPem({ certificate, next }: KeptAuthority): string {
+  return `${certificate}${next?.certificate ?? ''}`;
+}
 
 function asLine(kept: KeptAuthority): string {
   const until = formatTime(expiryOf(kept) * 1000);

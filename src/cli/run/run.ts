@@ -4,8 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Argv } from 'yargs';
-import { makeAuthority } from '../../capture/forward/authority.ts';
+import { type Authority, makeAuthority } from '../../capture/forward/authority.ts';
 import { clientEnvironment } from '../../capture/forward/environment.ts';
+import { readOnward } from '../../capture/forward/onward.ts';
+import { keepRenewed } from '../../capture/forward/renewal.ts';
 import { dieBy, forwardSignals, spawn, whyNotStarted } from '../../capture/stdio/child.ts';
 import { clientOfProgram } from '../../clients/clients.ts';
 import { serverUrlsOf } from '../../clients/ports.ts';
@@ -114,10 +116,11 @@ async function runClient(
   const authority = hasTls(named) ? await makeAuthority(hostsOf(named)) : null;
   const folder = mkdtempSync(join(tmpdir(), 'tapedeck-run-'));
   let desk: Desk | undefined;
+  let endRenewal = () => {};
   try {
     desk = await openDesk(io, options, NO_BROWSER, write);
     let stop = () => {};
-    const forward = { ...FOR_ONE, named, isInsecure, authority };
+    const forward = { ...FOR_ONE, named, isInsecure, authority, onward: readOnward(io.env) };
     const recording = await startForwardRecording(desk, options, forward, () => stop());
     let hasFailed = recording === null;
     if (recording === null) return io.exit(STRICT_REFUSED);
@@ -128,8 +131,10 @@ async function runClient(
     sayCautions(desk, forward);
     desk.operations?.setObstacle(null);
     const proxy = ownUrl(recording.capture.address, 'http', '/').origin;
-    const certificate = authority?.certificate ?? null;
-    const own = clientEnvironment({ proxy, certificate, hosts: hostsOf(named), folder, env: io.env });
+    const environment = (certificate: string | null) =>
+      clientEnvironment({ proxy, certificate, hosts: hostsOf(named), folder, env: io.env });
+    const own = environment(authority?.certificate ?? null);
+    endRenewal = renewForOne(desk, authority, recording, hostsOf(named), environment);
     const hangUp = hearingHangUp(desk, recording, options);
     const end = await runToEnd(words, { ...io.env, ...own }, hangUp);
     await recording.capture.stop();
@@ -146,6 +151,7 @@ async function runClient(
 
   /** Before this process ends, and whatever fails. */
   function tidy(): void {
+    endRenewal();
     desk?.operations?.close();
     writeAll();
     rmSync(folder, { recursive: true, force: true });
@@ -154,6 +160,24 @@ async function runClient(
 
 /** The proxy of one client. */
 const FOR_ONE = { listen: { host: '127.0.0.1', port: 0 }, password: null, graceMs: GRACE_MS };
+
+/** Helps what the client starts late: it has read what it trusts already. Returns how to end it. */
+function renewForOne(
+  { log }: Desk,
+  authority: Authority | null,
+  recording: ForwardRecording,
+  hosts: readonly string[],
+  publish: (certificates: string) => unknown,
+): () => void {
+  if (authority === null) return () => {};
+  const renewal = keepRenewed({
+    ...{ authority, next: null, now: Date.now, warn: log.warn },
+    makeNext: () => makeAuthority(hosts),
+    publish: (certificates) => void publish(certificates),
+    use: recording.useAuthority,
+  });
+  return renewal.end;
+}
 
 /** What SIGHUP does; undefined: it is the client's. */
 function hearingHangUp(

@@ -5,6 +5,7 @@
 
 import { parseJsonPath } from '../../protocol/json/path.ts';
 import { readCustomRule } from '../../protocol/redact/custom-rules.ts';
+import { withMetaFor } from '../../protocol/redact/profile.ts';
 import { formatIsoTime, parseIsoTime } from '../../protocol/text.ts';
 import type {
   Basis,
@@ -32,6 +33,8 @@ export type Header = {
   /** Null: nobody knows. */
   end: SessionEnd | null;
   loss: Loss;
+  /** The share of such sessions that are kept; null: all are, or it is no part of a sample. */
+  sample: number | null;
   tapedeck: string | null;
   redaction: SessionRedaction | null;
   run: RunEvidence | null;
@@ -75,6 +78,7 @@ const MEMBERS = [
   'clientClosedAt',
   'serverClosedAt',
   'lost',
+  'sample',
   'recordedWith',
   'redaction',
   'run',
@@ -100,6 +104,8 @@ export function headerLine(session: SessionRow, details: SessionDetails): string
     ['clientClosedAt', time(details.clientClosedAt)],
     ['serverClosedAt', time(details.serverClosedAt)],
     ['lost', dropped + droppedBytes === 0 ? undefined : json({ frames: dropped, bytes: droppedBytes })],
+    // Who takes a session along that is no part of the sample wants that one: elsewhere it is one as any other.
+    ['sample', session.sample ? json(session.sample) : undefined],
     ['recordedWith', json(details.tapedeck)],
     ['redaction', json(details.redaction && withoutEmpty(details.redaction))],
     ['run', details.run === null ? undefined : runJson(details.run)],
@@ -186,6 +192,7 @@ function readSession(session: Members): Header {
     at: required(session, 'startedAt', readTime(session, 'startedAt')),
     end: readEnd(session),
     loss: readLoss(session.object('lost')),
+    sample: readSample(session),
     tapedeck: session.text('recordedWith'),
     redaction: readRedaction(session.object('redaction')),
     run: readRun(session.object('run')),
@@ -207,6 +214,12 @@ function readLabels(labels: Members | null): Header['labels'] {
   return labels.names().map((key) => [key, required(labels, key, labels.text(key))]);
 }
 
+function readSample(session: Members): number | null {
+  const sample = session.number('sample');
+  if (sample === null || (sample > 0 && sample <= 1)) return sample;
+  throw new BadLine(`expected a share above 0 and up to 1 as \`sample\`, got ${sample}`);
+}
+
 function readLoss(lost: Members | null): Loss {
   lost?.only('frames', 'bytes');
   return { frames: lost?.count('frames') ?? 0, bytes: lost?.count('bytes') ?? 0 };
@@ -214,7 +227,7 @@ function readLoss(lost: Members | null): Loss {
 
 function readRedaction(redaction: Members | null): SessionRedaction | null {
   if (redaction === null) return null;
-  redaction.only('key', 'without', 'rules', 'paths', 'capture');
+  redaction.only('key', 'without', 'rules', 'paths', 'capture', 'metaFor');
   const capture = redaction.oneOf('capture', { meta: true } as const);
   const read = {
     key: redaction.text('key') ?? '',
@@ -222,6 +235,7 @@ function readRedaction(redaction: Members | null): SessionRedaction | null {
     rules: redaction.texts('rules') ?? [],
     paths: redaction.texts('paths') ?? [],
     ...(capture === null ? {} : { capture }),
+    ...withMetaFor(redaction.texts('metaFor') ?? []),
   };
   try {
     for (const rule of read.rules) readCustomRule(rule);

@@ -50,7 +50,7 @@ import { inspectToolOrder } from './modern/order.ts';
 import { inspectRounds, inspectSubscriptions, inspectTasks } from './modern/patterns.ts';
 import { inspectRefetches } from './modern/refetches.ts';
 import { inspectCancellation, inspectIds, inspectProgress } from './open-requests.ts';
-import { applies, type Finding, type Report, RULES } from './rules.ts';
+import { applies, type Finding, type Report, RULES, type RuleId } from './rules.ts';
 import { inspectShapes } from './shapes.ts';
 import { inspectTools } from './tools.ts';
 import { inspectDefinitions } from './verdict/definitions.ts';
@@ -288,18 +288,55 @@ export function* checkingSession(
     lingeredMs: lingeredOf(store, session),
   } as const;
   const checks = createClientChecks(facts, schemas);
+  const sure = session.metaFor === null ? (all: Finding[]) => all : withoutDoubt;
   for (const happening of eachHappening(store, session)) {
     if (happening.type === 'frame') {
-      yield* checks.of(happening.frame).frame(happening.frame, happening.frame.seq);
+      yield* sure(checks.of(happening.frame).frame(happening.frame, happening.frame.seq));
       yield happening.frame.seq;
     } else if (happening.type === 'end') {
       const { httpExchange } = happening;
-      yield* checks
-        .ofExchange(httpExchange.number)
-        .httpExchange(checkedExchange(httpExchange), httpClosing(httpExchange));
+      const check = checks.ofExchange(httpExchange.number);
+      yield* sure(check.httpExchange(checkedExchange(httpExchange), httpClosing(httpExchange)));
     }
   }
-  for (const check of checks.all()) yield* withFates(store, session, check.end());
+  for (const check of checks.all()) yield* withFates(store, session, sure(check.end()));
+}
+
+/** Rules of which a message may seem to be against, only because another one has no payload that could be read. */
+const OF_OTHER_MESSAGES: ReadonlySet<RuleId> = new Set<RuleId>([
+  'answer-unknown',
+  'initialize-missing',
+  'initialized-missing',
+  'initialized-early',
+  'before-answer',
+  'before-initialized',
+  'status-accepted',
+  'session-header',
+  'version-header',
+  'endpoint-first',
+  'capability-server',
+  'capability-client',
+  'capability-notification',
+  'progress-unknown',
+  'cancel-unknown',
+  'cancel-foreign',
+  'tool-unknown',
+  'definition-changed',
+  'definition-loosened',
+  'cursor-unknown',
+  'log-below',
+  'log-unasked',
+  'update-unasked',
+  'round-unknown',
+  'subscription-first',
+  'subscription-unknown',
+  'subscription-type',
+  'task-unknown',
+  'skill-undeclared',
+]);
+
+function withoutDoubt(findings: Finding[]): Finding[] {
+  return findings.filter(({ rule }) => !OF_OTHER_MESSAGES.has(rule));
 }
 
 /** A request without an answer, with what became of it. */
@@ -352,7 +389,8 @@ function lingeredOf(store: Store, { number, transport, endedAt }: SessionRow): n
 /** Whether what is missing did not come, rather than was not recorded. */
 export function isWhole(session: SessionRow): boolean {
   const state = stateOf(session);
-  return state !== 'open' && state !== 'cut-off' && state !== 'unknown' && session.dropped === 0;
+  const isEnded = state !== 'open' && state !== 'cut-off' && state !== 'unknown';
+  return isEnded && session.dropped === 0 && session.metaFor === null;
 }
 
 function checkedExchange(httpExchange: HttpExchangeRow): CheckedHttpExchange {

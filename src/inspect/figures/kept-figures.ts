@@ -5,6 +5,7 @@
 
 import type { Store } from '../../store/file/open.ts';
 import { type SideFile, SUM } from '../../store/keep/side-file.ts';
+import { mayLackPayloads } from '../../store/read/meta-only.ts';
 import { type SessionRow, stateOf } from '../../store/read/sessions.ts';
 import {
   addSessionFigures,
@@ -18,11 +19,12 @@ import { prepareFigures } from './session-figures.ts';
 
 /**
  * The figures of one session, as they are; or of several together (`session` null), each scaled by how many sessions it stands for,
- * which are `standsFor` together. `sampled`: so many of them stand for more than themselves.
+ * which are `standsFor` together. `sampled`: so many of them stand for more than themselves. `lacking`: calls of so many may be
+ * missing, because frames have no payload.
  */
 export type SomeFigures = { figures: SessionFigures; sessions: number } & (
   | { session: SessionRow }
-  | { session: null; standsFor: number; sampled: number }
+  | { session: null; standsFor: number; sampled: number; lacking: number }
 );
 
 /** How long figures wait before they are written. A kill costs the work of this time. */
@@ -59,10 +61,13 @@ export function* summedFigures(
 ): Generator<SomeFigures> {
   const sources = new Map(sessions.map((session) => [session.id, sourceOf(session, version)]));
   const { sum, summed } = readSum(side, sources);
-  const before = sessions.filter(({ id }) => summed.has(id)).map(weightOf);
+  const those = sessions.filter(({ id }) => summed.has(id));
+  const before = those.map(weightOf);
   const standsFor = before.reduce((total, weight) => total + weight, 0);
   const sampled = before.filter((weight) => weight !== 1).length;
-  if (summed.size > 0) yield { session: null, sessions: summed.size, standsFor, sampled, figures: sum };
+  const lacking = those.filter(mayLackPayloads).length;
+  if (summed.size > 0)
+    yield { session: null, sessions: summed.size, standsFor, sampled, lacking, figures: sum };
   const rest = sessions.filter(({ id }) => !summed.has(id));
   const added: SessionRow[] = [];
   try {

@@ -1,5 +1,6 @@
 /** Figures put together: by tool, by method, or by session. */
 
+import { mayLackPayloads } from '../../store/read/meta-only.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import {
   ALL_METHODS,
@@ -50,6 +51,8 @@ export type Stats = {
   sessions: number;
   /** Null: no session is one of a sample. */
   sample: SampleNote | null;
+  /** Calls of so many recorded sessions may be missing, because frames have no payload (`record --meta-for`, `--capture meta`). */
+  lacking: number;
 };
 
 /** `isScaled`: figures are estimates. */
@@ -72,9 +75,10 @@ export function putTogether(all: Iterable<SomeFigures>, by: Grouping, isAll: boo
   const calls = noFigures(ALL_CALLS);
   const costs = noCosts();
   const called = new Set<string>();
-  let sessions = 0;
-  for (const { session, standsFor, figures } of weighed(all, sample)) {
+  let [sessions, lacking] = [0, 0];
+  for (const { session, standsFor, lacks, figures } of weighed(all, sample)) {
     sessions += standsFor;
+    lacking += lacks;
     addCosts(costs, figures.costs);
     for (const one of figures.topics) {
       if (isCallOfTool(one)) called.add(one.target);
@@ -109,6 +113,7 @@ export function putTogether(all: Iterable<SomeFigures>, by: Grouping, isAll: boo
     costs: isEstimate ? roundCosts(costs) : costs,
     ...{ called, sessions: Math.round(sessions) },
     sample: sample.sampled + sample.leftOut > 0 ? sample : null,
+    lacking,
   };
 }
 
@@ -116,7 +121,7 @@ export function putTogether(all: Iterable<SomeFigures>, by: Grouping, isAll: boo
 function* weighed(
   all: Iterable<SomeFigures>,
   note: SampleNote,
-): Generator<{ session: SessionRow | null; standsFor: number; figures: SessionFigures }> {
+): Generator<{ session: SessionRow | null; standsFor: number; lacks: number; figures: SessionFigures }> {
   for (const some of all) {
     const { session, figures } = some;
     const weight = some.session === null ? 1 : weightOf(some.session);
@@ -124,9 +129,13 @@ function* weighed(
     if (weight === 0 && note.isScaled) continue;
     note.recorded += some.sessions;
     note.sampled += some.session === null ? some.sampled : Number(weight > 1);
-    if (some.session === null) yield { session, standsFor: some.standsFor, figures };
-    else if (!note.isScaled || weight === 1) yield { session, standsFor: 1, figures };
-    else yield { session, standsFor: weight, figures: scaledBy(weight, figures) };
+    if (some.session === null) {
+      yield { session, standsFor: some.standsFor, lacks: some.lacking, figures };
+      continue;
+    }
+    const lacks = Number(mayLackPayloads(some.session));
+    if (!note.isScaled || weight === 1) yield { session, standsFor: 1, lacks, figures };
+    else yield { session, standsFor: weight, lacks, figures: scaledBy(weight, figures) };
   }
 }
 

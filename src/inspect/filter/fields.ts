@@ -7,6 +7,7 @@
  * or none; `=` and `~` hold where they hold for one of them.
  */
 
+import { TARGETED } from '../../protocol/message/methods.ts';
 import { payloadSql } from '../../store/file/codec.ts';
 
 type FieldType = 'text' | 'choice' | 'number' | 'size' | 'duration' | 'time' | 'payload';
@@ -44,7 +45,7 @@ const SESSION = ['session'] as const;
 const choicesOf = (...words: string[]) => Object.fromEntries(words.map((word) => [word, word]));
 
 /** What a call is about, where its method is one of these. */
-function targetOf(...methods: string[]): Pick<Field, 'sql'> {
+function targetOf(methods: readonly string[]): Pick<Field, 'sql'> {
   const list = methods.map((method) => `'${method}'`).join(', ');
   return from(
     ...['m', 'c'].map((alias) => `CASE WHEN ${alias}.canonical IN (${list}) THEN ${alias}.target END`),
@@ -65,18 +66,9 @@ export const FIELDS = {
     joins: CALL,
     ...from('m.canonical', 'm.method', 'c.canonical', 'c.method'),
   },
-  tool: { type: 'text', joins: CALL, ...targetOf('tools/call') },
-  prompt: { type: 'text', joins: CALL, ...targetOf('prompts/get') },
-  resource: {
-    type: 'text',
-    joins: CALL,
-    ...targetOf(
-      'resources/read',
-      'resources/subscribe',
-      'resources/unsubscribe',
-      'notifications/resources/updated',
-    ),
-  },
+  tool: { type: 'text', joins: CALL, ...targetOf(TARGETED.tool) },
+  prompt: { type: 'text', joins: CALL, ...targetOf(TARGETED.prompt) },
+  resource: { type: 'text', joins: CALL, ...targetOf(TARGETED.resource) },
   status: {
     type: 'choice',
     joins: ANSWER,

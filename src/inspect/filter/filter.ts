@@ -7,6 +7,7 @@
  *   one  = "not" one | "(" any ")" | term | word
  */
 import { nearest } from '../../protocol/nearest.ts';
+import { createTextTest, type Pattern, type TextTest } from '../../protocol/text-test.ts';
 import {
   FIELD_NAMES,
   type FieldName,
@@ -15,7 +16,6 @@ import {
   OPERATORS_OF,
   type Operator,
 } from './fields.ts';
-import { createTextTest, type Pattern, type TextTest } from './text-test.ts';
 import { filterError, operatorError, type Token, tokensOf } from './tokens.ts';
 import { parseDuration, parseNumber, parseSize, parseTime } from './values.ts';
 

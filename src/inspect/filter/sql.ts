@@ -3,13 +3,13 @@
  * added to the store's connection.
  */
 
+import type { PieceTest, TextTest } from '../../protocol/text-test.ts';
 import { partSql, payloadLengthSql, payloadSql, unpacked } from '../../store/file/codec.ts';
 import type { Store } from '../../store/file/open.ts';
 import type { FrameSelection } from '../../store/read/frames.ts';
 import { eachSession, type SessionRow } from '../../store/read/sessions.ts';
 import { type Field, filterField, type Join } from './fields.ts';
 import { type Filter, isAboutSessions, sessionPart, type Term, type Test } from './filter.ts';
-import type { PieceTest, TextTest } from './text-test.ts';
 
 type Values = Record<string, string | number>;
 

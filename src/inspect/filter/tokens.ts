@@ -8,8 +8,8 @@
 
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
+import type { Pattern } from '../../protocol/text-test.ts';
 import { FIELD_NAMES, OPERATORS, type Operator } from './fields.ts';
-import type { Pattern } from './text-test.ts';
 
 /** `column` counts from 1, `valueColumn` is that of a term's value. */
 export type Token =

@@ -77,7 +77,8 @@ function sampleOf(
   return draw < rate ? rate : 0;
 }
 
-function prepareKept(store: Store, keep: string): (session: { number: number }) => boolean {
+/** Whether sessions of this store have what a filter asks for. Throws `TapedeckError` `usage` for one that cannot be read. */
+export function prepareKept(store: Store, keep: string): (session: { number: number }) => boolean {
   const { candidates, holds } = prepareSessionTest(store, parseFilter(keep, Date.now() * 1000));
   const among = new Set(candidates);
   return (session) => among.has(session.number) && holds(session);

@@ -76,6 +76,7 @@ export function prepareFates(store: Store, session: SessionRow): (row: FateRow) 
     if (request === undefined) return null;
     if (isOwnAnswer) return leftBehind(request, answer, look);
     const httpExchange = request.http === null ? undefined : look.httpExchange(request.http);
+    if (answer === undefined && isSettled(outcome, httpExchange)) return null;
     return lost({ place, outcome, request, answer, httpExchange }, session, look);
   }
 
@@ -95,6 +96,12 @@ export function prepareFates(store: Store, session: SessionRow): (row: FateRow) 
     const isStray = row.kind === 'notification' && row.relation === null && row.method !== null;
     return isStray && canonicalMethod(row.method ?? '') === CANCELLED ? ofCancellation(row) : null;
   };
+}
+
+/** Answered by a frame without payload: it has an outcome of its own, which is not that of its HTTP exchange. */
+function isSettled(outcome: string | null, httpExchange: HttpExchangeRow | undefined): boolean {
+  const isRefused = httpExchange !== undefined && httpExchange.status !== null && httpExchange.status >= 400;
+  return outcome !== null && outcome !== 'cancelled' && !isRefused;
 }
 
 const CANCELLED = 'notifications/cancelled';

@@ -114,15 +114,16 @@ function senderOn(channel: string): 'client' | 'server' {
 }
 
 /** Whether something may have passed before its end that the recording does not have, or not whole. */
-export function mayMissFrames({ dropped, truncated, importedFrom }: SessionRow): boolean {
-  return dropped > 0 || truncated > 0 || importedFrom !== null;
+export function mayMissFrames({ dropped, truncated, importedFrom, metaFor }: SessionRow): boolean {
+  return dropped > 0 || truncated > 0 || importedFrom !== null || metaFor !== null;
 }
 
 /** Why what did not come may only not have been recorded. */
 function doubtOfSession(session: SessionRow): string | null {
-  const { dropped, truncated, indexed, frames, importedFrom } = session;
+  const { dropped, truncated, indexed, frames, importedFrom, metaFor } = session;
   if (dropped > 0) return `frames of the session were lost: ${dropped}`;
   if (truncated > 0) return `frames of the session were recorded cut: ${truncated}`;
+  if (metaFor !== null) return 'frames of the session have no payload, which may hold its answer';
   if (importedFrom !== null) return `${importedFrom} recorded it, and may not have kept everything`;
   if (indexed < frames) return 'not all of the session is indexed yet';
   return stateOf(session) === 'cut-off' ? 'the recording was cut off' : null;

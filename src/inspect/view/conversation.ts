@@ -2,11 +2,12 @@
 
 import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
 import { bodyText, messageLabel } from '../../protocol/message/label.ts';
-import { type Message, problemText } from '../../protocol/message/message.ts';
+import { type Message, parseMessages, problemText } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { directionOf, type FrameFault } from '../../protocol/wire/frame.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
 import type { BareFrame, MessageRow, StoredFrame } from '../../store/read/frames.ts';
+import { isMetaOnly } from '../../store/read/meta-only.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import type { Fate } from '../verdict/fate.ts';
 import type { RepeatedCall } from '../verdict/repeats.ts';
@@ -118,6 +119,7 @@ export function* frameBlock(
   options: ViewOptions,
 ): Generator<string> {
   if (frame.messages.length > 0) yield* messageBlocks(session, frame, options);
+  else if (isMetaOnly(frame)) yield* strayLine(session, frame, options);
   else if (frame.part === 'foreign-body') yield* foreignBlock(session, frame, options);
   else yield* strayLine(session, frame, options);
   if (frame.fault !== undefined) {
@@ -148,6 +150,11 @@ function* faultNotes(
 function* strayLine(session: SessionRow, frame: StoredFrame, { style }: ViewOptions): Generator<string> {
   const { colors, width } = style;
   const tag = tagOf(frame.http?.exchange);
+  if (isMetaOnly(frame)) {
+    const label = clip(escapeText(metaOnlyTitle(frame)), width - INDENT - tag.length);
+    yield `${margin(style, session, frame.at, arrowOf(frame, colors))}${colors.dim(`${tag}${label}`)}`;
+    return;
+  }
   const note = frame.isUnfinished ? ` (unfinished ${UNFINISHED[frame.channel] ?? 'line'})` : '';
   const text =
     frame.part === 'block' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, width * 4);
@@ -278,11 +285,23 @@ function commentOf(payload: Buffer): string {
     .join(' ');
 }
 
+/** A frame without its payload: how large that was, the hash that it has in place of it, and which requests it answers. */
+export function metaOnlyTitle({ size, payload }: Pick<BareFrame, 'size' | 'payload'>): string {
+  const text = payload.toString('utf8', 0, MAX_BYTES);
+  const answered = parseMessages(payload).flatMap((one) =>
+    'id' in one && one.id !== null ? [one.id.text] : [],
+  );
+  const digest = /\[redacted:[a-z]+:[0-9a-f]+\]/.exec(text)?.[0] ?? text;
+  const answers = answered.length === 0 ? '' : `, answers ${answered.join(', ')}`;
+  return `not kept, ${formatSize(size)} ${digest}${answers}`;
+}
+
 /** Of a text that is no message, so much is a title. In bytes. */
 const TITLE_BYTES = 300;
 
 /** What a frame says, in a line. Nothing is escaped. */
 export function frameTitle(frame: BareFrame, rows: readonly MessageRow[]): string {
+  if (isMetaOnly(frame)) return metaOnlyTitle(frame);
   if (rows.length === 0)
     return frame.part === 'block' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, TITLE_BYTES);
   const messages = messagesOf(frame);

@@ -35,6 +35,7 @@ export function sessionFacts(session: SessionRow) {
     server: peer(session.serverName, session.serverVersion),
     protocolVersion: session.protocolVersion,
     capture: session.capture,
+    ...(session.metaFor === null ? {} : { metaFor: JSON.parse(session.metaFor) as string[] }),
     frames: session.frames,
     dropped: session.dropped,
     ...(session.sample === null ? {} : { sample: session.sample }),

@@ -22,6 +22,8 @@ export type JunitSuite = {
   at: number;
   seconds: number;
   cases: readonly JunitCase[];
+  /** Lines of its output. */
+  out?: readonly string[];
 };
 
 export function junitText(suites: readonly JunitSuite[], version: string): string {
@@ -29,7 +31,11 @@ export function junitText(suites: readonly JunitSuite[], version: string): strin
   return ['<?xml version="1.0" encoding="UTF-8"?>', '<testsuites>', ...lines, '</testsuites>', ''].join('\n');
 }
 
-function suiteLines({ name, at, seconds, cases }: JunitSuite, id: number, version: string): string[] {
+function suiteLines(
+  { name, at, seconds, cases, out = [] }: JunitSuite,
+  id: number,
+  version: string,
+): string[] {
   const count = (kind: JunitCase['outcome']['kind']) =>
     cases.filter(({ outcome }) => outcome.kind === kind).length;
   const attributes = [
@@ -50,7 +56,7 @@ function suiteLines({ name, at, seconds, cases }: JunitSuite, id: number, versio
     `<testsuite ${attributes.join(' ')}>`,
     `<properties><property name="tapedeck" value="${xml(version)}"/></properties>`,
     ...cases.map(caseLine),
-    '<system-out/>',
+    out.length === 0 ? '<system-out/>' : `<system-out>${xml(out.join('\n'))}</system-out>`,
     '<system-err/>',
     '</testsuite>',
   ];

@@ -1,10 +1,10 @@
 /** `search` for people: below each session the frames that were found, each with the text around what was looked for. */
 
 import { escapeText } from '../../protocol/text.ts';
+import type { TextTest } from '../../protocol/text-test.ts';
 import type { StoredFrame } from '../../store/read/frames.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
 import type { Filter } from '../filter/filter.ts';
-import type { TextTest } from '../filter/text-test.ts';
 import { INDENT, margin } from './block.ts';
 import { frameBlock, type ViewOptions } from './conversation.ts';
 import { clip, clipStart, formatTime, type TerminalStyle, widthOf } from './text.ts';

@@ -1,6 +1,7 @@
 /** `list` for people: one session a row, as wide as the terminal allows. */
 
 import { escapeText } from '../../protocol/text.ts';
+import { type MetaOnly, metaOnlyText } from '../../store/read/meta-only.ts';
 import { type SessionRow, stateOf } from '../../store/read/sessions.ts';
 import { changeText } from '../verdict/definitions.ts';
 import type { ChangedTools } from '../verdict/earlier.ts';
@@ -162,10 +163,16 @@ const SESSION_HEADER_NO_PAYLOADS: [string, string] = [
   'none: recorded with --capture meta, so there are sizes, times and hashes, and nothing to show or play',
 ];
 
-/** `userAgent` is what a client over HTTP calls itself, which may never have said so by MCP. */
+/** What a header says that the session's row does not. */
+type HeaderDetails = {
+  /** What a client over HTTP calls itself, which may never have said so by MCP. */
+  userAgent: string;
+  metaOnly: MetaOnly | null;
+};
+
 export function* sessionHeader(
   session: SessionRow,
-  userAgent: string,
+  { userAgent, metaOnly }: HeaderDetails,
   { colors, width }: TerminalStyle,
 ): Generator<string> {
   const name = session.name === null ? '' : `  ${session.name}`;
@@ -177,7 +184,7 @@ export function* sessionHeader(
     ['recorded', recordedText(session)],
     ...importedLine(session),
     ...sampleLine(session),
-    ...(session.capture === 'meta' ? [SESSION_HEADER_NO_PAYLOADS] : []),
+    ...(session.capture === 'meta' ? [SESSION_HEADER_NO_PAYLOADS] : metaOnlyLine(metaOnly)),
   ];
   for (const [title, text] of lines) {
     yield `${colors.dim(title.padEnd(10))}${clip(escapeText(text), width - 10)}`;
@@ -196,12 +203,27 @@ function importedLine({ importedFrom }: SessionRow): [string, string][] {
   return [['imported', `from ${importedFrom}: messages as it kept them, not the bytes that passed`]];
 }
 
+function metaOnlyLine(metaOnly: MetaOnly | null): [string, string][] {
+  return metaOnly === null ? [] : [['payloads', metaOnlyText(metaOnly)]];
+}
+
 function sampleLine(session: SessionRow): [string, string][] {
-  const { sample } = session;
-  if (sample === null) return [];
-  if (sample === 0) return [['sample', 'not in it: this session is the first to be deleted']];
-  if (sample === 1) return [['sample', 'kept for what it has, as all such sessions are']];
-  return [['sample', `${sampleOf(session)} of such sessions are kept`]];
+  const text = sampleText(session);
+  return text === null ? [] : [['sample', text]];
+}
+
+/** What a session stands for, in words; null where all of such sessions are kept. */
+export function sampleText(session: SessionRow): string | null {
+  switch (session.sample) {
+    case null:
+      return null;
+    case 0:
+      return 'not in it: this session is the first to be deleted';
+    case 1:
+      return 'kept for what it has, as all such sessions are';
+    default:
+      return `${sampleOf(session)} of such sessions are kept`;
+  }
 }
 
 /** Whether it is the session of a program that was started for it. */

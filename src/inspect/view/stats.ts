@@ -137,6 +137,7 @@ export function* statsLines(
   ];
   yield style.colors.bold(parts.join(', '));
   if (stats.sample !== null) for (const line of sampleLines(stats)) yield clip(line, style.width);
+  if (stats.lacking > 0) yield clip(lackingText(stats.lacking), style.width);
   if (isWhole) for (const line of costLines(stats)) yield clip(line, style.width);
   if (groups.length === 0) return;
   yield '';
@@ -158,6 +159,11 @@ function* sampleLines({ sample, sessions }: Stats): Generator<string> {
     yield isScaled
       ? `not counted: ${formatCount(leftOut, 'session')}, not in the sample`
       : `not in the sample: ${formatNumber(leftOut)} of them`;
+}
+
+/** What a reader has to know where payloads were not kept. */
+function lackingText(sessions: number): string {
+  return `not counted: calls without payload in ${formatCount(sessions, 'session')} (--meta-for, --capture meta)`;
 }
 
 const LOST: Record<CallVerdict, string> = {
@@ -287,12 +293,13 @@ function costsJson({ times, lists, listBytes, tools, lost }: Costs) {
 }
 
 /** Behind the groups of `stats --json`: everything together. */
-export function totalJson({ calls, costs, sessions, sample }: Stats) {
+export function totalJson({ calls, costs, sessions, sample, lacking }: Stats) {
   const { tools } = costs;
   const definitions = [...tools].map(([tool, bytes]) => ({ tool, bytes }));
   return {
     ...{ kind: 'total', sessions },
     ...(sample === null ? {} : sampleJson(sample)),
+    ...(lacking === 0 ? {} : { sessionsLackingPayloads: lacking }),
     ...{ count: calls.count, ...costsJson(costs), tools: definitions },
   };
 }

@@ -7,8 +7,9 @@ import { escapeText } from '../../protocol/text.ts';
 import { directionOf } from '../../protocol/wire/frame.ts';
 import type { Arrival, OpenCall } from '../../store/read/follow.ts';
 import type { MessageRow } from '../../store/read/frames.ts';
+import { isMetaOnly } from '../../store/read/meta-only.ts';
 import type { SessionRow } from '../../store/read/sessions.ts';
-import { blockText } from './conversation.ts';
+import { blockText, metaOnlyTitle } from './conversation.ts';
 import { fitMessage } from './message-line.ts';
 import { type Colors, clip, clipMiddle, formatDuration, pad, type TerminalStyle } from './text.ts';
 
@@ -38,6 +39,11 @@ export function* arrivalLines({ session, frame }: Arrival, options: TailViewOpti
     yield line(session, frame.at, mark, fitted, paint, options);
   }
   if (frame.messages.length > 0 || frame.part === 'block') return;
+  if (isMetaOnly(frame)) {
+    const label = clip(escapeText(metaOnlyTitle(frame)), options.width - HEAD);
+    yield line(session, frame.at, mark, { label, status: '' }, options.colors.dim, options);
+    return;
+  }
   const text =
     frame.channel === 'sse' ? blockText(frame.payload) : frame.payload.toString('utf8', 0, MAX_BYTES);
   if (text.trim() === '') return;

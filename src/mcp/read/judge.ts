@@ -1,7 +1,7 @@
 /** Figures, findings and differences: what `stats`, `check` and `diff` say. */
 
 import { TapedeckError } from '../../errors.ts';
-import { checkingSession, isWhole } from '../../inspect/check/check.ts';
+import { checkingSession } from '../../inspect/check/check.ts';
 import { type Finding, RULES, type RuleId } from '../../inspect/check/rules.ts';
 import { chosenFigures } from '../../inspect/figures/chosen-figures.ts';
 import type { SomeFigures } from '../../inspect/figures/kept-figures.ts';
@@ -13,7 +13,7 @@ import {
   findingsSummary,
   isAtLeast,
   NO_SCHEMAS,
-  NOT_WHOLE,
+  remarksOf,
   sentenceOf,
 } from '../../inspect/findings.ts';
 import { createSchemas } from '../../inspect/schema/schemas.ts';
@@ -123,7 +123,7 @@ export async function check(asked: ToolQuestion): Promise<ToolAnswer> {
     ...(next === undefined ? {} : { cursor: next }),
     leftOut: [
       ...(next === undefined ? [] : [restText(rest, 'findings')]),
-      ...(isWhole(session) ? [] : [NOT_WHOLE]),
+      ...remarksOf(opened.store, session),
       ...(hasSchemas ? [] : [NO_SCHEMAS]),
       ...(upTo === null
         ? []

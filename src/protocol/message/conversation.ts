@@ -38,6 +38,8 @@ export type ConversationFacts = {
 
 export type Conversation = {
   add(frame: FrameWithReading, seq: number): IndexedMessage[];
+  /** What a frame without payload says of requests that it answers (envelope.ts). It has no messages. */
+  settle(frame: FrameWithReading, seq: number): ClosedRequest[];
   /** Says how an HTTP exchange ended; call it after its frames. Returns the requests that this is the outcome of. */
   close(exchange: number, how: HttpClosing): ClosedRequest[];
   facts(): ConversationFacts;
@@ -71,13 +73,33 @@ export function createConversation(): Conversation {
     });
   }
 
+  function settle(frame: FrameWithReading, seq: number): ClosedRequest[] {
+    if (!isWithoutPayload(frame) || !holdsMessages(frame) || !MAY_BE_ANSWERS.has(frame.payload[0] ?? 0))
+      return [];
+    return parseMessages(frame.payload).flatMap((message, n) => {
+      if (message.kind !== 'result' && message.kind !== 'error') return [];
+      const exchange = frame.http?.exchange ?? null;
+      const place = { seq, n };
+      const correlation = correlator.add(message, directionOf(frame.channel), place, frame.at, exchange);
+      const { to, outcome } = correlation;
+      learn(facts, message, correlation);
+      return to === null || outcome === null ? [] : [{ place: to, outcome }];
+    });
+  }
+
   function close(exchange: number, how: HttpClosing): ClosedRequest[] {
     const closed = correlator.close(exchange, how);
     for (const { outcome } of closed) if (outcome === 'error') facts.errors += 1;
     return closed;
   }
 
-  return { add, close, facts: () => ({ ...facts, unanswered: correlator.unanswered() }) };
+  return { add, settle, close, facts: () => ({ ...facts, unanswered: correlator.unanswered() }) };
+}
+
+const MAY_BE_ANSWERS: ReadonlySet<number> = new Set([0x7b, 0x5b]);
+
+function isWithoutPayload({ redacted }: Frame): boolean {
+  return redacted?.includes(META_RULE) === true;
 }
 
 /** A fault kept it from arriving as it was sent, so that nobody owes an answer. */
@@ -104,8 +126,8 @@ export type FrameWithReading = Frame & { reading?: Reading | undefined };
  * foreign bodies hold none.
  */
 export function messagesOf(frame: FrameWithReading): readonly Message[] {
-  const { channel, payload, part, truncated, http, redacted, reading, fault } = frame;
-  if (channel === 'stderr' || !HOLDS_MESSAGES.has(part) || redacted?.includes(META_RULE)) return [];
+  const { payload, part, truncated, http, reading, fault } = frame;
+  if (!holdsMessages(frame) || isWithoutPayload(frame)) return [];
   if (truncated) return [invalid('truncated')];
   const isKnown = reading !== undefined && reading.payload === payload && fault === undefined;
   const known = isKnown ? reading.messages : undefined;
@@ -123,6 +145,11 @@ const HOLDS_MESSAGES: ReadonlySet<FramePart> = new Set<FramePart>([
   'body',
   'event',
 ]);
+
+/** Whether a frame is one that messages come in: no free text, framing or foreign body. */
+export function holdsMessages({ channel, part }: Pick<Frame, 'channel' | 'part'>): boolean {
+  return channel !== 'stderr' && HOLDS_MESSAGES.has(part);
+}
 
 /** The bytes of a frame that its messages are read from: of an event its data, else all of it. */
 export function jsonOf(frame: Pick<FrameWithReading, 'channel' | 'payload' | 'reading' | 'fault'>): Buffer {

@@ -52,3 +52,15 @@ const TARGET_PARAM = new Map<string, string>([
 export function targetParam(canonical: string): string | undefined {
   return TARGET_PARAM.get(canonical);
 }
+
+/** What people ask for by the name of its kind: methods whose target is a tool, a prompt or a resource. */
+export const TARGETED = {
+  tool: ['tools/call'],
+  prompt: ['prompts/get'],
+  resource: [
+    'resources/read',
+    'resources/subscribe',
+    'resources/unsubscribe',
+    'notifications/resources/updated',
+  ],
+} as const;

@@ -14,6 +14,8 @@ export type RedactionProfile = {
   paths: readonly string[];
   /** `meta`: no payloads are kept at all (redactor.ts). */
   capture?: 'meta';
+  /** Filters: frames for which one holds are stored as with `capture: 'meta'`, and all others as ever. */
+  metaFor?: readonly string[];
 };
 
 export const PLAIN_PROFILE: RedactionProfile = { without: [], rules: [], paths: [] };
@@ -91,5 +93,11 @@ export function joinedProfiles(before: RedactionProfile | null, now: RedactionPr
     ...(before.capture === undefined ? {} : { capture: before.capture }),
     rules: both('rules'),
     paths: both('paths'),
+    ...withMetaFor([...(before.metaFor ?? []), ...(now.metaFor ?? [])]),
   };
+}
+
+/** `metaFor` of a profile, as it stands there. */
+export function withMetaFor(filters: readonly string[]): Pick<RedactionProfile, 'metaFor'> {
+  return filters.length === 0 ? {} : { metaFor: [...new Set(filters)] };
 }

@@ -62,6 +62,8 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
   const headPlaceholder: Placeholder = (secret) =>
     isPlaceholder(secret) ? secret : `masked-${digest(secret)}`;
   const always = custom.length > 0 || paths.length > 0;
+  /** Headers repeat arguments, of which nobody can tell the path here, or whether their frame keeps its payload. */
+  const hidesArguments = paths.length > 0 || profile.metaFor !== undefined;
 
   function payloadEdits(bytes: Buffer, isForeign: boolean, isCut: boolean): Redaction[] {
     const isOAuth = isForeign && bytes.length <= MAX_OAUTH_BYTES;
@@ -111,7 +113,7 @@ export function createRedactor(profile: RedactionProfile, digest: (secret: strin
     header(name, value) {
       const redacted = off.has('http-header') ? value : redactHeader(name, value, headPlaceholder);
       if (redacted !== value) return redacted;
-      const isArgument = paths.length > 0 && value !== '' && /^mcp-param-/i.test(name);
+      const isArgument = hidesArguments && value !== '' && /^mcp-param-/i.test(name);
       return isArgument ? headPlaceholder(value) : text(value);
     },
     url: (url) => text(off.has('url-secret') ? url : redactUrl(url, headPlaceholder)),

@@ -17,6 +17,11 @@ const MOST_OF_BEFORE = 0.8;
 /** Fast: the best level gains a few hundredths more, and takes several times as long. */
 const LEVEL = 1;
 
+/** Of what zlib fills at once: no less is allowed, and no more is taken at the word of a damaged row. */
+const LEAST_CHUNK = 64;
+
+const MOST_CHUNK = 1024 * 1024;
+
 /** The bytes of a row as they were recorded, in SQL. `row`: the alias of `frame` or of `frame_part` with its point, or nothing. */
 export const payloadSql = (row = '') => bytesSql(row, 'payload');
 
@@ -48,7 +53,10 @@ function loadZlib(): typeof import('node:zlib') {
 export function unpacked(codec: unknown, bytes: unknown, size: unknown): Buffer {
   if (codec !== DEFLATE)
     throw new Error(`a payload is packed by \`${codec}\`, which this tapedeck does not know`);
-  const whole = loadZlib().inflateRawSync(bytes as Buffer, { maxOutputLength: Math.max(1, Number(size)) });
+  const most = Math.max(1, Number(size));
+  // A byte more than there is to come lets zlib end in one step; what it would take unasked is 16 kB for each payload.
+  const chunkSize = Math.max(LEAST_CHUNK, Math.min(most + 1, MOST_CHUNK));
+  const whole = loadZlib().inflateRawSync(bytes as Buffer, { maxOutputLength: most, chunkSize });
   if (whole.length !== size) throw new Error(`a packed payload has ${whole.length} bytes, not ${size}`);
   return whole;
 }

@@ -55,6 +55,8 @@ export type SessionStart = {
   /** Of a session that was recorded elsewhere: the process that tells its run. */
   run?: RunEvidence | null;
   tapedeck: string;
+  /** Of a session that was recorded elsewhere: the share of such sessions that are kept; null or missing: all. */
+  sample?: number | null;
   /** With which rules it is redacted (redaction.ts); null or missing: with none. */
   redaction?: string | null;
 };

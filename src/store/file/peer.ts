@@ -4,7 +4,8 @@
  */
 
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { endianness } from 'node:os';
 import { type ClientProcess, clientAt } from './process.ts';
 
@@ -41,7 +42,7 @@ export function loopbackEnd(address: string): string | null {
 }
 
 async function findByProc(end: string, known: Set<number>): Promise<number | null> {
-  const inode = inodeOf(end);
+  const inode = await inodeOf(end);
   if (inode === null) return null;
   const link = `socket:[${inode}]`;
   for (const pid of known) if (hasOpen(pid, link) === true) return pid;
@@ -82,8 +83,13 @@ type Connection = { local: string; remote: string; uid: number; inode: string };
  * The socket of ours whose own end this is. One client's port may be in use towards several servers: only a connection whose
  * other end is on this machine too counts, and it must be the only one.
  */
-function inodeOf(end: string): string | null {
-  const all = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap(connectionsIn);
+async function inodeOf(end: string): Promise<string | null> {
+  const port = Number(end.slice(end.lastIndexOf(':') + 1));
+  // Not on this thread: the kernel takes many milliseconds to write them, and what passes meanwhile is to be stored.
+  const texts = await Promise.all(
+    ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFile(file, 'utf8').catch(() => '')),
+  );
+  const all = texts.flatMap((text) => connectionsIn(text, port));
   const isMirrored = ({ local, remote }: Connection) =>
     all.some((other) => other.local === remote && other.remote === local);
   const uid = process.getuid?.();
@@ -93,10 +99,13 @@ function inodeOf(end: string): string | null {
   return found.length === 1 ? (found[0]?.inode ?? null) : null;
 }
 
-/** Fields: sl, local, remote, state, queues, timer, retransmits, uid, timeout, inode … (proc_net_tcp of the kernel's docs). */
-function connectionsIn(file: string): Connection[] {
-  const lines = readFileSync(file, 'utf8').split('\n').slice(1);
+/** Those with this port at one of their ends. Fields: sl, local, remote, state, queues, timer, retransmits, uid, timeout, inode … (proc_net_tcp of the kernel's docs). */
+function connectionsIn(text: string, port: number): Connection[] {
+  // There may be thousands, and most have nothing to do with this port.
+  const mark = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
+  const lines = text.split('\n').slice(1);
   return lines.flatMap((line) => {
+    if (!line.includes(mark)) return [];
     const [, local = '', remote = '', , , , , uid, , inode = '0'] = line.trim().split(/\s+/);
     const [own, other] = [endIn(local), endIn(remote)];
     return own === null || other === null ? [] : [{ local: own, remote: other, uid: Number(uid), inode }];

@@ -438,4 +438,54 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE session ADD COLUMN sampling TEXT;
   CREATE INDEX session_sampling ON session (number) WHERE sampling IS NOT NULL;
   `,
+  // What shipping has done
+  `
+  -- Frames that the engine has taken since the store is shipped, and their bytes; what is shipped anew counts again. They never fall.
+  ALTER TABLE shipper ADD COLUMN frames INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE shipper ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  -- Transactions by their end, and when the last one was committed.
+  ALTER TABLE shipper ADD COLUMN committed INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE shipper ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE shipper ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE shipper ADD COLUMN committed_at INTEGER;
+  -- A store that was shipped before begins with what the engine is known to have.
+  UPDATE shipper SET frames = (SELECT ifnull(sum(frames), 0) FROM shipped WHERE target = shipper.target),
+    bytes = (SELECT ifnull(sum(bytes), 0) FROM shipped WHERE target = shipper.target);
+  `,
+  // Departures
+  `
+  -- What engines have of sessions that are gone here, for a while: one that was restored from a backup may have lost it. loss: that is
+  -- counted there.
+  CREATE TABLE departed (
+    target TEXT NOT NULL,
+    key TEXT NOT NULL,
+    day TEXT NOT NULL,
+    id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    frames INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    shipped_at INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    loss INTEGER,
+    PRIMARY KEY (target, key)
+  ) WITHOUT ROWID;
+  CREATE INDEX departed_at ON departed (at);
+  CREATE INDEX departed_loss ON departed (loss) WHERE loss IS NOT NULL;
+
+  -- Since when it is deleted there. It is remembered for a while: a restored engine has it again.
+  ALTER TABLE withdrawal ADD COLUMN done_at INTEGER;
+  CREATE INDEX withdrawal_done ON withdrawal (done_at);
+
+  -- 'unshipped': it went before it was shipped. 'engine': the engine had it, and has lost it.
+  ALTER TABLE loss ADD COLUMN cause TEXT NOT NULL DEFAULT 'unshipped';
+  `,
+  // Sampling what is shipped
+  `
+  -- The share of sessions like this one that are shipped, as it was decided: 1, it has what the filter asks for; 0, it is not shipped, and
+  -- is the first to go. Null: nothing had to be decided.
+  ALTER TABLE shipped ADD COLUMN sample REAL;
+  -- By which rules that is decided (JSON); null: all are shipped.
+  ALTER TABLE shipper ADD COLUMN sampling TEXT;
+  `,
 ];

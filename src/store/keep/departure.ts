@@ -2,7 +2,7 @@
 
 import type { Store } from '../file/open.ts';
 import { hideSessions } from '../write/removal.ts';
-import { withdrawSessions } from '../write/revision.ts';
+import { noteDepartures, withdrawSessions } from '../write/revision.ts';
 import type { Departure } from './retention.ts';
 
 /** Hides sessions. `isEverywhere`: what the engine has of them is to go too. Returns how many were still to be shipped. */
@@ -18,7 +18,10 @@ export function hideDepartures(
   store
     .transaction(() => {
       if (isEverywhere) withdrawSessions(store, numbers);
-      else if (unshipped.length > 0) countLoss(store, unshipped);
+      else {
+        if (unshipped.length > 0) countLoss(store, unshipped);
+        noteDepartures(store, numbers);
+      }
       hideSessions(store, numbers);
     })
     .immediate();
@@ -27,7 +30,8 @@ export function hideDepartures(
 
 function countLoss(store: Store, unshipped: readonly Departure[]): void {
   const there = store.prepare<[number], { frames: number; bytes: number }>(
-    'SELECT frames, bytes FROM shipped WHERE session = ? AND target = (SELECT target FROM shipper)',
+    `SELECT p.frames, p.bytes FROM shipped AS p JOIN session AS s ON s.number = p.session
+       WHERE p.session = ? AND p.target = (SELECT target FROM shipper) AND p.revision = s.revision`,
   );
   let [frames, bytes] = [0, 0];
   for (const { session } of unshipped) {

@@ -24,8 +24,8 @@ export type Candidate = {
   indexed: number;
   bytes: number;
   errors: number;
-  /** Whether the engine that the store is shipped to has all of it, or is to get it; null: neither. */
-  shipping: 'sealed' | 'unshipped' | null;
+  /** Whether the engine that the store is shipped to has all of it, is to get it, or is never to, by its sample; null: neither. */
+  shipping: 'sealed' | 'unshipped' | 'sampled-out' | null;
   /** It is no part of the sample that was asked for. */
   isLeftOut: 0 | 1;
 };
@@ -54,6 +54,8 @@ const HTTP_FRAME_BYTES = 1200;
 const SHIPPING = `CASE
   WHEN sample = 0 THEN NULL
   WHEN NOT EXISTS (SELECT 1 FROM shipper) THEN NULL
+  WHEN EXISTS (SELECT 1 FROM shipped AS p WHERE p.target = (SELECT target FROM shipper) AND p.session = session.number
+    AND p.sample = 0) THEN 'sampled-out'
   WHEN EXISTS (SELECT 1 FROM shipped AS p WHERE p.target = (SELECT target FROM shipper) AND p.session = session.number
     AND p.state IN ('sealed', 'skipped') AND p.revision = session.revision) THEN 'sealed'
   WHEN (imported_at IS NULL OR (SELECT imported FROM shipper))
@@ -123,6 +125,15 @@ export function planRetention(
         part(session, 'sample');
   }
 
+  /** So does what the engine is not to get, where there is no room; otherwise it stays as long as all others. */
+  function partSampledOut(): void {
+    for (const session of sessions) {
+      if (excessCount <= 0 && excessBytes <= 0) break;
+      const isSpared = limits.keepErrors && hasErrors(session);
+      if (session.shipping === 'sampled-out' && !isSpared) part(session, 'sample');
+    }
+  }
+
   /** The end of waiting for an engine: the oldest go, and count as lost. */
   function partUnshipped(mostBytes: number): void {
     const waiting = sessions.filter(({ shipping }) => shipping === 'unshipped');
@@ -137,10 +148,14 @@ export function planRetention(
 
   if (limits.localKeepMs !== null) {
     const shippedBefore = now - limits.localKeepMs * 1000;
-    for (const session of sessions)
-      if (session.shipping === 'sealed' && session.lastAt < shippedBefore) part(session, 'shipped');
+    for (const session of sessions) {
+      if (session.lastAt >= shippedBefore) break;
+      if (session.shipping === 'sealed') part(session, 'shipped');
+      else if (session.shipping === 'sampled-out') part(session, 'sample');
+    }
   }
   partLeftOut();
+  partSampledOut();
   const spared = limits.keepErrors ? sessions.filter(hasErrors) : [];
   const others = limits.keepErrors ? sessions.filter((session) => !hasErrors(session)) : sessions;
   const agedBefore = limits.olderThanMs === null ? Number.NEGATIVE_INFINITY : now - limits.olderThanMs * 1000;

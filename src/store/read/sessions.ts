@@ -44,6 +44,8 @@ export type SessionRow = {
   sample: number | null;
   /** `meta`: its frames have no payloads. */
   capture: 'full' | 'meta';
+  /** A JSON list of the filters of `record --meta-for`: frames that one of them holds for have no payloads. Null: there are none. */
+  metaFor: string | null;
   httpExchanges: number;
   /** The other tool that recorded it; null: tapedeck did. */
   importedFrom: string | null;
@@ -61,6 +63,7 @@ const SESSION_COLUMNS = `number, id, name, basis, transport, target, started_at 
   server_version AS serverVersion, frames, indexed, bytes, exchanges, errors, unanswered, dropped,
   dropped_bytes AS droppedBytes, truncated, sample,
   CASE WHEN redaction ->> '$.capture' = 'meta' THEN 'meta' ELSE 'full' END AS capture,
+  redaction ->> '$.metaFor' AS metaFor,
   (SELECT ifnull(max(h.number), 0) FROM http_exchange AS h WHERE h.session = session.number) AS httpExchanges,
   CASE WHEN imported_at IS NOT NULL THEN
     (SELECT l.value FROM label AS l WHERE l.session = session.number AND l.key = '${IMPORTED}') END AS importedFrom,

@@ -74,6 +74,33 @@ export function createBatcher(
   return { append, flush };
 }
 
+/** Who waits until what was sent is stored: both are counted in pieces, and come in the same order. */
+export function createFlushes() {
+  let sent = 0;
+  let stored = 0;
+  let waiters: { until: number; resolve: () => void }[] = [];
+  function settle(isReady: (until: number) => boolean): void {
+    const ready = waiters.filter(({ until }) => isReady(until));
+    waiters = waiters.filter(({ until }) => !isReady(until));
+    for (const { resolve } of ready) resolve();
+  }
+  return {
+    sent(pieces: number): void {
+      sent += pieces;
+    },
+    stored(pieces: number): void {
+      stored += pieces;
+      if (waiters.length > 0) settle((until) => until <= stored);
+    },
+    settled: () =>
+      new Promise<void>((resolve) => {
+        waiters.push({ until: sent, resolve });
+        settle((until) => until <= stored);
+      }),
+    end: () => settle(() => true),
+  };
+}
+
 /** Visits the items of a batch, in order. Their bytes are views of the batch, not copies. */
 export function eachItem(batch: Uint8Array<ArrayBuffer>, visit: (item: Item) => void): void {
   const bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);

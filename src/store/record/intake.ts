@@ -5,9 +5,7 @@
 
 import { hostname } from 'node:os';
 import type { Statement } from 'better-sqlite3';
-import { joinedProfiles, type RedactionProfile } from '../../protocol/redact/profile.ts';
-import type { Redactor } from '../../protocol/redact/redactor.ts';
-import type { Frame } from '../../protocol/wire/frame.ts';
+import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { SessionEnd, SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import { createPeerFinder } from '../file/peer.ts';
@@ -16,14 +14,8 @@ import type { Sampler, SamplingRules } from '../sample/sampling.ts';
 import type { RecorderTally } from '../write/figures.ts';
 import { createPeers } from '../write/peers.ts';
 import { createPendingSession, type PendingSession, type SessionKey } from '../write/pending.ts';
-import {
-  createFrameRedactor,
-  createStoreRedactor,
-  type KeyLines,
-  redactionColumn,
-  redactStart,
-  type StoreRedactor,
-} from '../write/redaction.ts';
+import { redactionColumn, redactStart } from '../write/redaction.ts';
+import { createRedactionRules, type MetaFor } from '../write/redaction-rules.ts';
 import { hideSessions } from '../write/removal.ts';
 import { createRowWriter, newSessionId, prepareSessionInsert, type RowWriter } from '../write/rows.ts';
 import { RUN_LABEL } from '../write/run.ts';
@@ -32,7 +24,7 @@ import { createHttpFramer } from './http-framer.ts';
 import { createIndexing, type Indexing } from './indexing.ts';
 import { createStdioFramer } from './stdio-framer.ts';
 import type { RecordingStart } from './thread.ts';
-import type { FirstSign, PendingPiece } from './unfinished.ts';
+import type { PendingPiece } from './unfinished.ts';
 
 export type Intake = {
   framer: Framer;
@@ -43,9 +35,9 @@ export type Intake = {
   openSpool(spool: Store): void;
   /**
    * From now on by these rules, also in sessions under way: their rows name the old ones and the new ones then. Not for a run
-   * that began without redaction.
+   * that began without redaction. `metaFor` goes by the `metaFor` of the profile.
    */
-  setRedaction(profile: RedactionProfile): void;
+  setRedaction(profile: RedactionProfile, metaFor: MetaFor): void;
   /** Sessions that begin from now on are sampled by these rules, with a sampler made by `create` if there is none; null: all are kept. */
   setSampling(rules: SamplingRules | null, create: ((rules: SamplingRules) => Sampler) | null): void;
   /** So many sessions were left out of the sample. */
@@ -99,6 +91,8 @@ type IntakeOptions = {
   tally?: RecorderTally | null;
   /** Decides which sessions are kept, where not all are. */
   sampler?: Sampler | null;
+  /** Decides which frames are kept without their payloads; it goes by the `metaFor` of the profile. */
+  metaFor?: MetaFor;
 };
 
 /**
@@ -111,9 +105,9 @@ export function createIntake(
   redaction: RedactionProfile | null,
   onChange: () => void,
   onNotice: (text: string) => void,
-  { onWork = () => {}, tally = null, ...more }: IntakeOptions = {},
+  { onWork = () => {}, tally = null, metaFor = null, ...more }: IntakeOptions = {},
 ): Intake {
-  const [isStdio, rules] = [start.transport === 'stdio', createIntakeRules(redaction, onWork)];
+  const [isStdio, rules] = [start.transport === 'stdio', createRedactionRules(redaction, onWork, metaFor)];
   /** By their numbers within this run. */
   const sessions = new Map<number, PendingSession>();
   /** Those with something that waits to be stored. */
@@ -173,7 +167,7 @@ export function createIntake(
     // Of a save that failed, none of the new rows is there.
     saved = new Map();
     if (opened === null || (fresh.size === 0 && pieces.length === 0)) return;
-    if (redaction !== null) for (const session of fresh) session.redact(rules.redactFrame);
+    for (const session of fresh) rules.redact(session);
     // IMMEDIATE, because a transaction that begins as a reader cannot wait for a lock once it starts to write.
     opened.store.transaction(saveAll).immediate(opened);
   }
@@ -295,8 +289,8 @@ export function createIntake(
       opened = file;
       if (isStdio) fresh.add(sessionOf(1));
     },
-    setRedaction(profile) {
-      rules.set(profile, [...sessions.values(), ...fresh]);
+    setRedaction(profile, metaFor) {
+      rules.set(profile, metaFor, [...sessions.values(), ...fresh]);
       common = null;
       const isOnDetour = opened !== store;
       store = store && prepare(store.store);
@@ -406,60 +400,5 @@ function createDetour(): Detour {
       kept.clear();
       spooled.clear();
     },
-  };
-}
-
-/** The rules by which secrets are replaced, which may change while sessions are recorded. */
-type IntakeRules = {
-  profile(): RedactionProfile | null;
-  /** Null: there are none, and there will be none. */
-  redactor(): Redactor | null;
-  firstSign: FirstSign | null;
-  redactFrame(frame: Frame): Frame;
-  /** Placeholders are made with the key of this store. Returns what redacts the rows of sessions. */
-  open(store: Store): Redactor | null;
-  set(profile: RedactionProfile, underWay: readonly PendingSession[]): void;
-  /** Lets the row of a session that was under way when rules changed name both. Call it in a transaction. */
-  restate(store: Store, key: SessionKey, session: PendingSession): void;
-  confirm(session: PendingSession): void;
-};
-
-function createIntakeRules(first: RedactionProfile | null, onWork: () => void): IntakeRules {
-  const keyLines: KeyLines = new Map();
-  /** Sessions whose rows do not name the newest rules. */
-  const outdated = new Set<PendingSession>();
-  let profile = first;
-  let secrets = first && createStoreRedactor(first);
-  let redact = secrets && createFrameRedactor(secrets.redactor, keyLines);
-  return {
-    profile: () => profile,
-    redactor: () => secrets?.redactor ?? null,
-    firstSign:
-      first === null
-        ? null
-        : (bytes, isForeign) => (secrets as StoreRedactor).redactor.firstSign(bytes, isForeign),
-    redactFrame(frame) {
-      onWork();
-      return redact === null ? frame : redact(frame);
-    },
-    open(store) {
-      secrets?.open(store);
-      return secrets?.row ?? null;
-    },
-    set(next, underWay) {
-      profile = next;
-      secrets = createStoreRedactor(next);
-      // A private key may be in the middle of its lines.
-      redact = createFrameRedactor(secrets.redactor, keyLines);
-      for (const session of underWay) if (session.key !== null) outdated.add(session);
-    },
-    restate(store, { number }, session) {
-      if (profile === null || !outdated.has(session)) return;
-      const before = store.prepare('SELECT redaction FROM session WHERE number = ?').pluck().get(number);
-      const both = joinedProfiles(before == null ? null : JSON.parse(String(before)), profile);
-      const column = redactionColumn(store, both);
-      store.prepare('UPDATE session SET redaction = ? WHERE number = ?').run(column, number);
-    },
-    confirm: (session) => void outdated.delete(session),
   };
 }

@@ -7,11 +7,13 @@ import { type MessagePort, Worker } from 'node:worker_threads';
 import type { RedactionProfile } from '../../protocol/redact/profile.ts';
 import type { Loss, SessionEnd, SessionStart, StdioGap } from '../file/columns.ts';
 import type { UpkeepRules } from '../keep/limits.ts';
+import type { FrameRule } from '../sample/meta-for.ts';
 import type { SamplingRules } from '../sample/sampling.ts';
 import type { RecorderFigures, SessionNews } from '../write/figures.ts';
-import { type Batcher, createBatcher, HEADER_BYTES } from './batch.ts';
+import { type Batcher, createBatcher, createFlushes, HEADER_BYTES } from './batch.ts';
 
 type FoundByWriter =
+  | 'sample'
   | 'host'
   | 'processStarted'
   | 'clientPid'
@@ -37,6 +39,8 @@ export type RecorderOptions = {
   redaction: RedactionProfile | null;
   /** Which sessions are kept, where not all are; null or missing: all. */
   sampling?: SamplingRules | null | undefined;
+  /** Which frames are kept without their payloads; as `redaction.metaFor` says. Null or missing: none. */
+  metaFor?: FrameRule | null | undefined;
   session: RecordingStart;
   /** Called once, at the first trouble, with the reason in words. */
   onTrouble: (text: string) => void;
@@ -66,7 +70,7 @@ export type Watched = {
  * What of a recording may change while it runs. `redaction` null: it began without, and stays so. `sampling` counts for sessions
  * that begin from then on.
  */
-export type RecordingRules = Pick<RecorderOptions, 'redaction' | 'retention' | 'sampling'>;
+export type RecordingRules = Pick<RecorderOptions, 'redaction' | 'retention' | 'sampling' | 'metaFor'>;
 
 /** A thread of several writers, which ends with the process. */
 export type SharedThread = {
@@ -96,7 +100,15 @@ export const BEATS = { count: 0, isLoaded: 1, isClosed: 2 } as const;
 
 export type WorkerStart = Pick<
   RecorderOptions,
-  'file' | 'durable' | 'isStrict' | 'maxFrameBytes' | 'retention' | 'redaction' | 'sampling' | 'session'
+  | 'file'
+  | 'durable'
+  | 'isStrict'
+  | 'maxFrameBytes'
+  | 'retention'
+  | 'redaction'
+  | 'sampling'
+  | 'metaFor'
+  | 'session'
 > & {
   /** Tells this recorder from all others. */
   run: string;
@@ -193,6 +205,8 @@ function newRun(): string {
   return `${process.pid}-${Date.now().toString(36)}-${runs}`;
 }
 
+type LastWords = typeof import('../write/last-words.ts');
+
 type Deferred<T> = { promise: Promise<T>; resolve: (value: T) => void };
 
 export function startWriter(options: RecorderOptions): WriterThread {
@@ -212,6 +226,12 @@ export function startWriter(options: RecorderOptions): WriterThread {
   let room = createDeferred<void>();
   /** Who waits for figures. */
   const asking: ((figures: RecorderFigures | null) => void)[] = [];
+  let lastWords: LastWords | undefined;
+  /** That the writer has stopped. */
+  let told: Promise<void> | undefined;
+  const setLastWords = (loaded: LastWords) => {
+    lastWords = loaded;
+  };
   const opened = createDeferred<boolean>();
   const closed = createDeferred<void>();
 
@@ -269,7 +289,10 @@ export function startWriter(options: RecorderOptions): WriterThread {
   function onDeath(why: string): void {
     if (isDead) return;
     isDead = true;
-    options.onTrouble(`the writer stopped: ${why}`);
+    const tell = () => options.onTrouble(`the writer stopped: ${why}`);
+    // Its host may end in one turn, in which nothing can be loaded.
+    if (isGuest) told = import('../write/last-words.ts').then(setLastWords, () => {}).then(tell);
+    else tell();
     opened.resolve(false);
     room.resolve();
     closed.resolve();
@@ -297,17 +320,22 @@ export function startWriter(options: RecorderOptions): WriterThread {
     isDead = true;
     batcher.flush();
     await Promise.race([link?.terminate(), new Promise((resolve) => setTimeout(resolve, STOP_MS).unref())]);
-    const loss = { frames: Math.max(1, waiting.frames), bytes: waiting.bytes };
-    const text = `the writer ${why}: ${loss.bytes} bytes of traffic are lost`;
+    const text = `the writer ${why}: ${waiting.bytes} bytes of traffic are lost`;
+    await told;
     try {
-      const { writeLastWords } = await import('../write/last-words.ts');
-      const { file } = options;
-      const { parentPid: _, ...own } = session;
-      writeLastWords({ file, run, redaction, session: own, id, loss, end });
+      countLost(await import('../write/last-words.ts'), end);
       options.onTrouble(text);
     } catch (error) {
       options.onTrouble(`${text}, and that could not be counted: ${(error as Error).message}`);
     }
+  }
+
+  /** What waits, in the store, as the end of the session. */
+  function countLost({ writeLastWords }: LastWords, end: SessionEnd): void {
+    const { file } = options;
+    const { parentPid: _, ...own } = session;
+    const loss = { frames: Math.max(1, waiting.frames), bytes: waiting.bytes };
+    writeLastWords({ file, run, redaction, session: own, id, loss, end });
   }
 
   function figures(maxMs: number): Promise<RecorderFigures | null> {
@@ -332,7 +360,8 @@ export function startWriter(options: RecorderOptions): WriterThread {
     send,
     setRules(rules) {
       redaction = rules.redaction;
-      send({ type: 'rules', redaction, retention: rules.retention, sampling: rules.sampling });
+      const { retention, sampling, metaFor } = rules;
+      send({ type: 'rules', redaction, retention, sampling, metaFor });
     },
     clientPid: () => clientPid,
     opened: opened.promise,
@@ -342,10 +371,14 @@ export function startWriter(options: RecorderOptions): WriterThread {
     },
     closeAtExit(end, waitMs) {
       clearInterval(timer);
-      if (isDead || link === null) return waiting.frames === 0;
+      if (isDead || link === null) {
+        batcher.flush();
+        if (waiting.frames > 0 && !isEnding && lastWords !== undefined) countLost(lastWords, end);
+        return waiting.frames === 0;
+      }
       if (!isEnding) send({ type: 'end', end });
       // A thread that is ended while it loads SQLite takes the process with it.
-      Atomics.wait(beats, BEATS.isLoaded, 0, LOADING_MS);
+      Atomics.wait(beats, BEATS.isLoaded, 0, waitMs > 0 ? LOADING_MS : 0);
       return Atomics.wait(beats, BEATS.isClosed, 0, waitMs) !== 'timed-out';
     },
     async close(end) {
@@ -374,9 +407,10 @@ function startThread(
   onMessage: (message: FromWorker) => void,
   onDeath: OnDeath,
 ): WriterLink | null {
-  const { file, durable, isStrict, maxFrameBytes, retention, redaction, sampling, session } = options;
+  const { file, durable, isStrict, maxFrameBytes, retention, redaction, sampling, metaFor, session } =
+    options;
   const isWatched = watcher !== undefined;
-  const start = { file, durable, isStrict, maxFrameBytes, retention, redaction, sampling, session };
+  const start = { file, durable, isStrict, maxFrameBytes, retention, redaction, sampling, metaFor, session };
   const workerData: WorkerStart = { ...start, isWatched, ...own };
   try {
     if (thread !== undefined) return thread.begin(workerData, onMessage, onDeath);
@@ -398,33 +432,6 @@ function startThread(
     setImmediate(() => onDeath((error as Error).message));
     return null;
   }
-}
-
-/** Who waits until what was sent is stored: both are counted in pieces, and come in the same order. */
-function createFlushes() {
-  let sent = 0;
-  let stored = 0;
-  let waiters: { until: number; resolve: () => void }[] = [];
-  function settle(isReady: (until: number) => boolean): void {
-    const ready = waiters.filter(({ until }) => isReady(until));
-    waiters = waiters.filter(({ until }) => !isReady(until));
-    for (const { resolve } of ready) resolve();
-  }
-  return {
-    sent(pieces: number): void {
-      sent += pieces;
-    },
-    stored(pieces: number): void {
-      stored += pieces;
-      if (waiters.length > 0) settle((until) => until <= stored);
-    },
-    settled: () =>
-      new Promise<void>((resolve) => {
-        waiters.push({ until: sent, resolve });
-        settle((until) => until <= stored);
-      }),
-    end: () => settle(() => true),
-  };
 }
 
 /** Watches for signs of life of the writer. */

@@ -20,6 +20,7 @@ import { createPace } from '../keep/pace.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import type { Sampler, SamplingRules } from '../sample/sampling.ts';
 import { createRecorderTally } from '../write/figures.ts';
+import type { MetaFor } from '../write/redaction-rules.ts';
 import { eachItem, type Item } from './batch.ts';
 import type { Framer } from './framer.ts';
 import { createIntake, type Intake } from './intake.ts';
@@ -74,6 +75,8 @@ class Writer {
   #upkeep: ReturnType<typeof createUpkeepLoop> | null;
   readonly #outlet: Outlet;
   readonly #isStrict: boolean;
+  /** What has come while rules are loaded; null: none are. */
+  #held: ToWorker[] | null = null;
   #isTroubleTold = false;
   #isFinishing = false;
   /** The last commit failed, and the next one comes in its time. */
@@ -91,8 +94,9 @@ class Writer {
   #clientTimer: NodeJS.Timeout | undefined;
   readonly #ticker: NodeJS.Timeout;
 
-  constructor(port: MessagePort, start: WorkerStart, sampler: Sampler | null) {
-    const { run, beats, durable, maxFrameBytes, retention, redaction, session } = start;
+  constructor(port: MessagePort, start: WorkerStart, { createSampler, metaFor }: Loaded) {
+    const { run, beats, durable, maxFrameBytes, retention, redaction, sampling = null, session } = start;
+    const sampler = sampling && (createSampler?.(sampling) ?? null);
     const notice = (text: string) => this.#tell({ type: 'notice', text });
     this.#port = port;
     this.#beats = beats;
@@ -105,11 +109,11 @@ class Writer {
       ...([session, maxFrameBytes, redaction] as const),
       () => this.#planCommit(),
       notice,
-      { onWork: () => this.#beat(), tally: this.#tally, sampler },
+      { onWork: () => this.#beat(), tally: this.#tally, sampler, metaFor },
     );
     this.#framer = this.#intake.framer;
     this.#isStrict = start.isStrict;
-    this.#upkeep = this.#upkeepWithin(retention, start.sampling);
+    this.#upkeep = this.#upkeepWithin(retention, sampling);
     this.#outlet = createOutlet({
       ...{ file: this.#file, run, intake: this.#intake },
       isDurable: durable,
@@ -129,6 +133,10 @@ class Writer {
   }
 
   #receive(message: ToWorker): void {
+    if (this.#held !== null) {
+      this.#held.push(message);
+      return;
+    }
     switch (message.type) {
       case 'items':
         eachItem(message.batch, (item) => this.#feed(item));
@@ -148,7 +156,7 @@ class Writer {
         this.#intake.serverStarted(message.pid);
         break;
       case 'rules':
-        this.#setRules(message);
+        void this.#loadRules(message);
         break;
       case 'ask':
         this.#answer();
@@ -206,17 +214,31 @@ class Writer {
   }
 
   /** What passes from now on, in sessions under way too, is redacted and kept by these rules. */
-  #setRules({ redaction: profile, retention: limits, sampling }: RecordingRules): void {
-    if (profile !== null) this.#intake.setRedaction(profile);
+  #setRules(
+    { redaction, retention, sampling = null }: RecordingRules,
+    { createSampler, metaFor }: Loaded,
+  ): void {
+    if (redaction !== null) this.#intake.setRedaction(redaction, metaFor);
     this.#upkeep?.finish(0);
-    this.#upkeep = this.#upkeepWithin(limits, sampling);
-    if (sampling == null) this.#intake.setSampling(null, null);
-    else
-      void import('../sample/sampling.ts').then(({ createSampler }) =>
-        this.#intake.setSampling(sampling, createSampler),
-      );
-    this.#outlet.setWalBytes(walBytesWithin(limits?.maxBytes ?? null));
+    this.#upkeep = this.#upkeepWithin(retention, sampling);
+    this.#intake.setSampling(sampling, createSampler);
+    this.#outlet.setWalBytes(walBytesWithin(retention?.maxBytes ?? null));
     this.#upkeep?.open(this.#outlet.store());
+  }
+
+  /** What comes while their modules are loaded comes after them. */
+  async #loadRules(rules: RecordingRules): Promise<void> {
+    const held: ToWorker[] = [];
+    this.#held = held;
+    try {
+      const loaded = await loadedFor(rules);
+      this.#setRules(rules, loaded);
+    } catch (error) {
+      // The files of the program may have been replaced while it runs.
+      this.#tell({ type: 'notice', text: `the rules stay as they were: ${(error as Error).message}` });
+    }
+    this.#held = null;
+    for (const message of held) this.#receive(message);
   }
 
   /** What this recorder has done so far; and that this thread is at work. */
@@ -367,15 +389,26 @@ function raise(flags: Int32Array<SharedArrayBuffer>, at: number): void {
   Atomics.notify(flags, at);
 }
 
-/** What samples is loaded where some sessions are to be left out. What comes meanwhile waits in the port. */
-async function begin(port: MessagePort, start: WorkerStart): Promise<void> {
-  if (start.sampling == null) {
-    new Writer(port, start, null);
-    return;
-  }
-  const { createSampler } = await import('../sample/sampling.ts');
-  new Writer(port, start, createSampler(start.sampling));
+/** What leaves sessions out, and payloads of frames. */
+type Loaded = { createSampler: ((rules: SamplingRules) => Sampler) | null; metaFor: MetaFor };
+
+const NOTHING_LOADED: Loaded = { createSampler: null, metaFor: null };
+
+/** It is loaded where rules ask for it. */
+async function loadedFor({
+  sampling,
+  metaFor,
+}: Pick<RecordingRules, 'sampling' | 'metaFor'>): Promise<Loaded> {
+  const sampler = sampling == null ? null : await import('../sample/sampling.ts');
+  const rule = metaFor == null ? null : (await import('../sample/meta-for.ts')).createMetaFor(metaFor);
+  return { createSampler: sampler?.createSampler ?? null, metaFor: rule };
 }
 
-if (workerData !== null) void begin(parentPort as MessagePort, workerData as WorkerStart);
-else parentPort?.on('message', ({ port, start }: WriterCall) => void begin(port, start));
+/** What comes meanwhile waits in the port. A recorder without such rules begins in this turn. */
+function begin(port: MessagePort, start: WorkerStart): void {
+  if (start.sampling == null && start.metaFor == null) new Writer(port, start, NOTHING_LOADED);
+  else void loadedFor(start).then((loaded) => new Writer(port, start, loaded));
+}
+
+if (workerData !== null) begin(parentPort as MessagePort, workerData as WorkerStart);
+else parentPort?.on('message', ({ port, start }: WriterCall) => begin(port, start));

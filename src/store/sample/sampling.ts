@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { Statement } from 'better-sqlite3';
 import type { Store } from '../file/open.ts';
 import type { PendingSession, SessionKey } from '../write/pending.ts';
 
@@ -64,6 +65,17 @@ export function createSampler(first: SamplingRules): Sampler {
   const known = new WeakMap<PendingSession, Undecided>();
   let current: SamplingRules | null = first;
   let leftOut = 0;
+  /** Of the store, or of the spool that is written to. */
+  let last: { store: Store; statement: Statement<[Mark & { number: number }]> } | null = null;
+
+  /** Prepared once: a statement for each session would cost its memory. */
+  function marking(store: Store): Statement<[Mark & { number: number }]> {
+    if (last?.store !== store) {
+      const sql = 'UPDATE session SET sample = @sample, sampling = @sampling WHERE number = @number';
+      last = { store, statement: store.prepare(sql) };
+    }
+    return last.statement;
+  }
 
   function openMark(rules: SamplingRules, draw: number): Mark {
     const open: OpenDecision = { ...rules, draw };
@@ -97,16 +109,14 @@ export function createSampler(first: SamplingRules): Sampler {
     write(store, row, session) {
       const state = known.get(session);
       if (state === undefined || state.written === row) return;
-      store
-        .prepare('UPDATE session SET sample = @sample, sampling = @sampling WHERE number = @number')
-        .run({ ...state.mark, number: row.number });
+      marking(store).run({ ...state.mark, number: row.number });
     },
     confirm(session, row) {
       const state = known.get(session);
       if (state !== undefined) state.written = row;
     },
     mark(store, { number }) {
-      store.prepare('UPDATE session SET sample = 0, sampling = NULL WHERE number = ?').run(number);
+      marking(store).run({ sample: 0, sampling: null, number });
     },
     leftOut: () => leftOut,
   };

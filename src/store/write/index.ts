@@ -137,6 +137,8 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
           const { traceparent } = indexed.message.details;
           if (traceparent !== null) index.trace(session, seq, traceparent);
         }
+        for (const { place, outcome } of conversation.settle(frame, seq))
+          index.setOutcome(session, outcome, place.seq, place.n);
         if (expectsTraces) traceRequest(frame, seq);
         upTo = seq;
       });

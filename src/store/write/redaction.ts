@@ -2,7 +2,7 @@
 
 import type { HttpExchange } from '../../protocol/http/exchange.ts';
 import { redactArgv } from '../../protocol/redact/argv.ts';
-import type { RedactionProfile } from '../../protocol/redact/profile.ts';
+import { type RedactionProfile, withMetaFor } from '../../protocol/redact/profile.ts';
 import {
   createMetaRedactor,
   createRedactor,
@@ -21,6 +21,8 @@ class NoKey extends Error {
 
 export type StoreRedactor = {
   redactor: Redactor;
+  /** For frames whose payloads are not kept, where others are. */
+  meta: Redactor;
   /** For what the session's row says: what people called it, and the command, are no payloads. */
   row: Redactor;
   open(store: Store): void;
@@ -32,8 +34,10 @@ export function createStoreRedactor(profile: RedactionProfile): StoreRedactor {
     throw new NoKey('there is no store yet, and so no key for placeholders');
   };
   const row = createRedactor(profile, (secret) => digest(secret));
+  const meta = createMetaRedactor((secret) => digest(secret));
   return {
-    redactor: profile.capture === 'meta' ? createMetaRedactor((secret) => digest(secret)) : row,
+    redactor: profile.capture === 'meta' ? meta : row,
+    meta,
     row,
     open(store) {
       digest = createDigest(store);
@@ -46,9 +50,17 @@ export function redactionColumn(store: Store, profile: RedactionProfile | null):
 }
 
 export function redactionColumnOf(key: string, profile: RedactionProfile): string {
-  const { without, rules, paths } = profile;
+  const { without, rules, paths, metaFor = [] } = profile;
   const capture = profile.capture === undefined ? {} : { capture: profile.capture };
-  return JSON.stringify({ key, without, rules, paths, ...capture } satisfies SessionRedaction);
+  const column = {
+    key,
+    without,
+    rules,
+    paths,
+    ...capture,
+    ...withMetaFor(metaFor),
+  } satisfies SessionRedaction;
+  return JSON.stringify(column);
 }
 
 export function redactStart<T extends Pick<SessionStart, 'name' | 'labels' | 'target' | 'command' | 'cwd'>>(

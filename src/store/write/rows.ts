@@ -97,16 +97,24 @@ export function insertSession(store: Store, start: SessionStart): SessionKey {
 export function prepareSessionInsert(store: Store): (start: SessionStart, id?: string) => SessionKey {
   const insert = store.prepare(
     `INSERT INTO session (number, id, name, basis, transport, target, command, cwd, started_at, host, pid, process_started,
-       client_pid, client_program, client_started, tapedeck, redaction)
+       client_pid, client_program, client_started, tapedeck, redaction, sample)
      VALUES (${NEXT_NUMBER}, @id, @name, @basis, @transport, @target, @command, @cwd, @at, @host, @pid, @processStarted,
-       @clientPid, @clientProgram, @clientStarted, @tapedeck, @redaction)`,
+       @clientPid, @clientProgram, @clientStarted, @tapedeck, @redaction, @sample)`,
   );
   const join = prepareRunJoin(store);
   const insertLabel = store.prepare('INSERT OR REPLACE INTO label (session, key, value) VALUES (?, ?, ?)');
   return store.transaction((start: SessionStart, id = newSessionId()) => {
-    const { labels, command, redaction = null, clientStarted = null, run: _, ...columns } = start;
+    const {
+      labels,
+      command,
+      redaction = null,
+      clientStarted = null,
+      sample = null,
+      run: _,
+      ...columns
+    } = start;
     const { lastInsertRowid } = insert.run({
-      ...{ ...columns, id, redaction, clientStarted },
+      ...{ ...columns, id, redaction, clientStarted, sample },
       command: command && JSON.stringify(command),
     });
     const number = Number(lastInsertRowid);

@@ -8,6 +8,7 @@ import { messageSpan } from '../../protocol/message/payload.ts';
 import type { Store } from '../../store/file/open.ts';
 import { prepareLinks } from '../../store/read/exchanges.ts';
 import { preparePayloads } from '../../store/read/frames.ts';
+import { metaOnlyOf, metaOnlyText } from '../../store/read/meta-only.ts';
 import { type RequestPlace, requestsOfMethods } from '../../store/read/outline.ts';
 import { type SessionDetails, type SessionRow, sessionDetails } from '../../store/read/sessions.ts';
 import { lastFrame } from '../../store/read/slices.ts';
@@ -40,7 +41,7 @@ export async function emitSession(
     environment: environmentOf(session, details),
     capabilities: capabilitiesOf(store, session.number, membersAt),
     offers: await offersOf(store, session, membersAt),
-    losses: lossesInWords(session),
+    losses: lossesInWords(store, session),
     ending: endText(session),
     lastSeq: lastFrame(store, session.number)?.seq ?? 0,
     httpExchanges: session.httpExchanges,
@@ -82,9 +83,14 @@ function redactionInWords(redaction: SessionDetails['redaction']): string {
   ].join(', ');
 }
 
-function lossesInWords(session: SessionRow): string[] {
+function lossesInWords(store: Store, session: SessionRow): string[] {
   const noPayloads = 'no payloads: recorded with --capture meta';
-  return [...lossesOf(session), ...(session.capture === 'meta' ? [noPayloads] : [])];
+  const metaOnly = metaOnlyOf(store, session);
+  return [
+    ...lossesOf(session),
+    ...(session.capture === 'meta' ? [noPayloads] : []),
+    ...(metaOnly === null ? [] : [metaOnlyText(metaOnly)]),
+  ];
 }
 
 /** Members of a message's part (`params`, `result`), with the bytes that they stand in. Null where it has no such part. */

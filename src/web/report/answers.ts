@@ -32,7 +32,7 @@ export async function* eachAnswer(
   const { index, addBlock, check } = options;
   const ask = (work: Work, params: Params = {}) => answerOf(work, store, { ...params, session: session.id });
   yield* addOutline(ask, options);
-  index.session = addBlock(withoutMachine(await ask(sessionWork)));
+  index.session = addBlock(ofReport(await ask(sessionWork)));
   addCheck(JSON.parse(await ask(check)) as CheckAnswer, options);
   yield;
   yield* addFrames(store, session, options);
@@ -47,11 +47,14 @@ function addCheck({ findings, ...head }: CheckAnswer, { index, addBlock }: Answe
   ranges.flush();
 }
 
-/** What is told of the machine is nobody's business where a report goes; a text recording leaves it out too. */
-function withoutMachine(text: string): string {
+/**
+ * What is told of the machine is nobody's business where a report goes; a text recording leaves it out too. The line of errors is
+ * of the list of sessions, which a report has not: counted only where there is time, it would make one report differ from the next.
+ */
+function ofReport(text: string): string {
   const detail = JSON.parse(text) as SessionDetail;
   const environment = detail.environment.filter(([name]) => OF_NO_MACHINE.has(name));
-  return JSON.stringify({ ...detail, environment });
+  return JSON.stringify({ ...detail, session: { ...detail.session, errorsOverTime: null }, environment });
 }
 
 const OF_NO_MACHINE = new Set(['imported from', 'recorded by', 'redaction']);

@@ -1,6 +1,6 @@
 /** What is against the rules of the protocol in a session. */
 
-import { checkingSession, isWhole } from '../../inspect/check/check.ts';
+import { checkingSession } from '../../inspect/check/check.ts';
 import { RULES, type RuleId } from '../../inspect/check/rules.ts';
 import {
   createTallies,
@@ -8,7 +8,7 @@ import {
   findingsSummary,
   MAX_FINDINGS_OF_RULE,
   NO_SCHEMAS,
-  NOT_WHOLE,
+  remarksOf,
   sentenceOf,
 } from '../../inspect/findings.ts';
 import { createSchemas } from '../../inspect/schema/schemas.ts';
@@ -34,7 +34,7 @@ async function check(job: Job): Promise<void> {
       first.map((one): FindingView => ({ ...findingJson(name, session.id, one), text: sentenceOf(one) })),
     ),
     summary: findingsSummary(tallies),
-    remarks: [...(isWhole(session) ? [] : [NOT_WHOLE]), ...(hasSchemas ? [] : [NO_SCHEMAS])],
+    remarks: [...remarksOf(job.store, session), ...(hasSchemas ? [] : [NO_SCHEMAS])],
     fates: await fatesOf(job, session),
   } satisfies CheckAnswer);
 }

@@ -1,7 +1,15 @@
 import { renameSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { inFull } from '../../support/scale.ts';
-import { type JsonFrame, type Run, record, tapedeck, tempStore, until } from '../../support/tapedeck.ts';
+import {
+  type JsonFrame,
+  listSessions,
+  type Run,
+  record,
+  tapedeck,
+  tempStore,
+  until,
+} from '../../support/tapedeck.ts';
 
 const HELLO = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n';
 
@@ -55,9 +63,16 @@ inFull(
 inFull('one session alone is followed by its name, and again when it is started again', async () => {
   const db = tempStore();
   const first = record(db, ['echo.js'], ['--name', 'mine']);
-  first.child.stdin.end(HELLO);
-  await first.ended;
+  first.child.stdin.write(HELLO);
+  await until('it is stored', async () => (await listSessions(db).catch(() => []))[0]?.frames === 2);
   const following = tail(db, 'mine', '--lines', '0');
+  // What passed before it began to follow does not show: one goes on until something does.
+  await until('it follows', () => {
+    first.child.stdin.write('{"jsonrpc":"2.0","id":2,"method":"now/call"}\n');
+    return following.stdout().includes('now/call');
+  });
+  first.child.stdin.end();
+  await first.ended;
   const other = record(db, ['echo.js'], ['--name', 'other']);
   other.child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"other/call"}\n');
   await other.ended;

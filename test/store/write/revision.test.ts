@@ -62,7 +62,7 @@ test('what was shipped of a session in whose place another comes is taken back',
     )
     .run(first);
   replaceSession(store, first, second);
-  expect(store.prepare('SELECT * FROM withdrawal').all()).toEqual([
+  expect(store.prepare('SELECT target, key, day FROM withdrawal').all()).toEqual([
     { target: 'engine', key: 'the key', day: '2001-09-09' },
   ]);
   expect(revisionOf(store, second)).toBe(1);

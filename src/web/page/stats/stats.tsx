@@ -172,6 +172,7 @@ function Totals({ stats: { all, sessions, sample, total } }: Pick<GroupsProps, '
           [showSize(total.definitionBytes), 'tool definitions'],
         ]),
   ];
+  const lacking = total?.sessionsLackingPayloads ?? 0;
   return (
     <>
       <dl class={css.totals}>
@@ -183,6 +184,11 @@ function Totals({ stats: { all, sessions, sample, total } }: Pick<GroupsProps, '
         ))}
       </dl>
       {sample === null ? null : <p>{sampleText(sample, sessions)}</p>}
+      {lacking === 0 ? null : (
+        <p>
+          Calls whose frames have no payload are not counted: {showCount(lacking)} sessions have such frames.
+        </p>
+      )}
     </>
   );
 }

@@ -3,8 +3,8 @@
  * anywhere, so expressions run in RE2's engine: its time grows with the text, not with the pattern's cunning.
  */
 
-import { compileRe2 } from '../../protocol/re2.ts';
-import { foldCase } from '../../protocol/text.ts';
+import { compileRe2 } from './re2.ts';
+import { foldCase } from './text.ts';
 
 export type Pattern = { type: 'part'; text: string } | { type: 'regex'; source: string; flags: string };
 
