@@ -325,7 +325,8 @@ export function whyBroken(error: Error): string {
   const first: NodeJS.ErrnoException = error instanceof AggregateError ? error.errors[0] : error;
   const why = (first.message || first.code || first.name).replaceAll(/\s+/g, ' ');
   if (!UNTRUSTED.has(first.code ?? '')) return why;
-  return `${why}; start tapedeck with NODE_EXTRA_CA_CERTS=<its CA's file>, or with --insecure`;
+  // Newer versions of Node put advice of their own behind a semicolon.
+  return `${why.split(';', 1)[0]}; start tapedeck with NODE_EXTRA_CA_CERTS=<its CA's file>, or with --insecure`;
 }
 
 /** An answer in the server's place, where the proxy does not forward. `reason` is one line. */
