@@ -40,6 +40,7 @@ const RULES = [{ sampling: 'store/sample/sampling.js' }, { 'meta-for': 'store/sa
 /** Threads share no memory with the rest, so they share no files either: one is loaded sooner than twenty. */
 const THREADS = [
   { worker: 'store/record/worker.js' },
+  { 'shared-worker': 'record/shared-worker.js' },
   { 'fast-reader': 'web/fast/thread.js' },
   { 'slow-reader': 'web/slow/thread.js' },
   { 'ask-reader': 'mcp/read/thread.js' },
@@ -109,7 +110,8 @@ modules.push(
 );
 for (const entry of LIBRARY) modules.push(...(await bundle(entry, false, [apart('errors', 'last-words')])));
 for (const rules of RULES) modules.push(...(await bundle(rules, false)));
-for (const thread of THREADS) modules.push(...(await bundle(thread, false, [apart('sampling', 'meta-for')])));
+for (const thread of THREADS)
+  modules.push(...(await bundle(thread, false, [apart('worker', 'sampling', 'meta-for')])));
 writeLicences(join(DIST, 'LICENSES.txt'), modules);
 mkdirSync(join(DIST, 'locales'));
 copyFileSync(join(ROOT, 'node_modules/yargs/locales/en.json'), join(DIST, 'locales/en.json'));

@@ -30,7 +30,8 @@ export type DoorTape<R extends Ending> = {
 const EXIT_MS = 2000;
 
 type OpenTape = {
-  closeAtExit(exitCode: number, waitMs: number): boolean;
+  /** Why something is lost, or null. */
+  closeAtExit(exitCode: number, waitMs: number): string | null;
   /** Its user knows that not all of it is stored. */
   isTroubled(): boolean;
 };
@@ -66,7 +67,7 @@ export function createTape<R extends Ending>(
   }
 
   const own: OpenTape = {
-    closeAtExit: (exitCode, waitMs) => recorder?.closeAtExit(end(exitCode), waitMs) ?? true,
+    closeAtExit: (exitCode, waitMs) => recorder?.closeAtExit(end(exitCode), waitMs) ?? null,
     isTroubled: () => isTroubled,
   };
 
@@ -145,8 +146,9 @@ function hearExit(): void {
     let waitMs = EXIT_MS;
     for (const tape of open) {
       try {
-        if (tape.closeAtExit(exitCode, waitMs)) continue;
-        if (waitMs > 0 && !tape.isTroubled()) sayLast();
+        const why = tape.closeAtExit(exitCode, waitMs);
+        if (why === null) continue;
+        if (waitMs > 0 && !tape.isTroubled()) sayLast(why);
         waitMs = 0;
       } catch {
         // The host ends as it would have without us.
@@ -156,8 +158,8 @@ function hearExit(): void {
 }
 
 /** Nobody can be called any more. */
-function sayLast(): void {
-  writeSync(2, 'tapedeck: the process ended before all that had passed was stored; something is lost\n');
+function sayLast(why: string): void {
+  writeSync(2, `tapedeck: ${why}; something is lost\n`);
 }
 
 /** `parentPid` as in `RecordingStart`. */

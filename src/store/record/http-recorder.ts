@@ -22,8 +22,8 @@ export type HttpRecorder = Watched & {
   flush(): Promise<void>;
   /** Stores what is on its way, then the end of the sessions that are open. */
   close(end: SessionEnd): Promise<void>;
-  /** The same where the process ends in this turn (thread.ts). False: something is lost. */
-  closeAtExit(end: SessionEnd, waitMs: number): boolean;
+  /** The same where the process ends in this turn (thread.ts). Returns why something is lost, or null. */
+  closeAtExit(end: SessionEnd, waitMs: number): string | null;
 };
 
 /** How often losses are reported while no event that is kept takes them along. */

@@ -25,8 +25,8 @@ export type Recorder = Watched & {
   flush(): Promise<void>;
   /** Stores what is on its way, then the session's end. */
   close(end: SessionEnd): Promise<void>;
-  /** The same where the process ends in this turn (thread.ts). False: something is lost. */
-  closeAtExit(end: SessionEnd, waitMs: number): boolean;
+  /** The same where the process ends in this turn (thread.ts). Returns why something is lost, or null. */
+  closeAtExit(end: SessionEnd, waitMs: number): string | null;
 };
 
 const LF = 0x0a;

@@ -9,6 +9,7 @@ import type { Loss, SessionEnd, SessionStart, StdioGap } from '../file/columns.t
 import type { UpkeepRules } from '../keep/limits.ts';
 import type { FrameRule } from '../sample/meta-for.ts';
 import type { SamplingRules } from '../sample/sampling.ts';
+import { BEATS, createSilenceWatch, isRaised } from '../write/beats.ts';
 import type { RecorderFigures, SessionNews } from '../write/figures.ts';
 import { type Batcher, createBatcher, createFlushes, HEADER_BYTES } from './batch.ts';
 
@@ -83,6 +84,8 @@ type WriterLink = {
   post(message: ToWorker, transfer?: ArrayBuffer[]): void;
   /** Ends the thread, with all writers in it. */
   terminate(): Promise<unknown>;
+  /** Why the thread has ended, also before `onDeath` could be called; null: it has not. */
+  whyGone(): string | null;
   /** Nothing more is heard or said. */
   close(): void;
 };
@@ -92,11 +95,8 @@ type OnDeath = (why: string) => void;
 /** What begins a writer in a thread that several share. */
 export type WriterCall = { port: MessagePort; start: WorkerStart };
 
-/**
- * Where in `beats` stands what: a number that counts up while the writer is at work, whether all that it needs is loaded, and
- * whether it has stored the end.
- */
-export const BEATS = { count: 0, isLoaded: 1, isClosed: 2 } as const;
+/** What such a thread says at its end: the reason, and then that it is gone, for whoever waits for that. */
+export type SharedStart = { isGone: Int32Array<SharedArrayBuffer>; why: MessagePort };
 
 export type WorkerStart = Pick<
   RecorderOptions,
@@ -157,39 +157,18 @@ type WriterThread = Watched & {
   close(end: SessionEnd): Promise<void>;
   /**
    * The same where the process ends in this turn: waits until the thread has begun, which it must not be ended before, and then
-   * for `waitMs` at most. False: something is lost.
+   * for `waitMs` at most. Returns why something is lost, or null.
    */
-  closeAtExit(end: SessionEnd, waitMs: number): boolean;
+  closeAtExit(end: SessionEnd, waitMs: number): string | null;
 };
-
-/** A writer that shows no sign of life for so long, while something waits for it, is stuck. */
-const SILENT_MS = 5000;
-
-/**
- * One commit may take that long for each megabyte that waits, on a slow disk that others write to as well, and shows no sign
- * of life meanwhile.
- */
-const SILENT_MS_PER_MB = 200;
-
-/** The same at the end, once a signal asks for it. */
-const SILENT_AT_SIGNAL_MS = 1000;
-
-const LAST_MOMENT_MS = 500;
-
-/** Beside many others a thread takes long to start: until it has begun it is given more time. */
-const STARTING_MS = 20_000;
 
 /** At the end of a process that cannot wait, but must not be ended while SQLite is loaded either. */
 const LOADING_MS = 10_000;
 
 const WATCH_EVERY_MS = 1000;
 
-const WATCH_AT_END_EVERY_MS = 50;
-
 /** So long a thread may take to stop that is in the middle of something. */
 const STOP_MS = 500;
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
  * The writer's objects die young: for stdio, where a machine runs many recorders, a larger nursery would only make each of
@@ -214,7 +193,9 @@ export function startWriter(options: RecorderOptions): WriterThread {
   const run = newRun();
   const isGuest = options.thread !== undefined;
   const beats = new Int32Array(new SharedArrayBuffer(12));
-  const watch = createWatch(beats, isGuest, () => (isDead || waiting.frames === 0 ? null : waiting.bytes));
+  const watch = createSilenceWatch(beats, isGuest, () =>
+    isDead || waiting.frames === 0 ? null : waiting.bytes,
+  );
   let queued = 0;
   /** What is on its way to the writer, or with it: lost, if it does not answer. */
   const waiting: Loss = { frames: 0, bytes: 0 };
@@ -289,6 +270,7 @@ export function startWriter(options: RecorderOptions): WriterThread {
   function onDeath(why: string): void {
     if (isDead) return;
     isDead = true;
+    whyDead = why;
     const tell = () => options.onTrouble(`the writer stopped: ${why}`);
     // Its host may end in one turn, in which nothing can be loaded.
     if (isGuest) told = import('../write/last-words.ts').then(setLastWords, () => {}).then(tell);
@@ -299,7 +281,8 @@ export function startWriter(options: RecorderOptions): WriterThread {
     flushes.end();
   }
 
-  const link = startThread(options, { run, beats }, onMessage, onDeath);
+  const { link, whyNot } = startThread(options, { run, beats }, onMessage, onDeath);
+  let whyDead = whyNot;
 
   const timer = setInterval(() => {
     if (!watch.isSilent()) return;
@@ -374,12 +357,17 @@ export function startWriter(options: RecorderOptions): WriterThread {
       if (isDead || link === null) {
         batcher.flush();
         if (waiting.frames > 0 && !isEnding && lastWords !== undefined) countLost(lastWords, end);
-        return waiting.frames === 0;
+        return waiting.frames === 0 ? null : `the writer stopped: ${whyDead}`;
       }
       if (!isEnding) send({ type: 'end', end });
+      const isThere = () => link.whyGone() === null;
       // A thread that is ended while it loads SQLite takes the process with it.
-      Atomics.wait(beats, BEATS.isLoaded, 0, waitMs > 0 ? LOADING_MS : 0);
-      return Atomics.wait(beats, BEATS.isClosed, 0, waitMs) !== 'timed-out';
+      isRaised(beats, BEATS.isLoaded, waitMs > 0 ? LOADING_MS : 0, isThere);
+      if (isRaised(beats, BEATS.isClosed, waitMs, isThere) || waiting.frames === 0) return null;
+      const why = link.whyGone();
+      return why === null
+        ? 'the process ended before all that had passed was stored'
+        : `the writer stopped: ${why}`;
     },
     async close(end) {
       clearInterval(timer);
@@ -400,20 +388,20 @@ export function startWriter(options: RecorderOptions): WriterThread {
   };
 }
 
-/** Null where there is no thread to be had: the traffic goes on without. */
+/** `link` null where there is no thread to be had, and why: the traffic goes on without. */
 function startThread(
   { watcher, thread, ...options }: RecorderOptions,
   own: Pick<WorkerStart, 'run' | 'beats'>,
   onMessage: (message: FromWorker) => void,
   onDeath: OnDeath,
-): WriterLink | null {
+): { link: WriterLink; whyNot: null } | { link: null; whyNot: string } {
   const { file, durable, isStrict, maxFrameBytes, retention, redaction, sampling, metaFor, session } =
     options;
   const isWatched = watcher !== undefined;
   const start = { file, durable, isStrict, maxFrameBytes, retention, redaction, sampling, metaFor, session };
   const workerData: WorkerStart = { ...start, isWatched, ...own };
   try {
-    if (thread !== undefined) return thread.begin(workerData, onMessage, onDeath);
+    if (thread !== undefined) return { link: thread.begin(workerData, onMessage, onDeath), whyNot: null };
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
       workerData,
       resourceLimits: {
@@ -422,72 +410,19 @@ function startThread(
     });
     worker.on('message', onMessage);
     worker.on('error', (error) => onDeath(error.message));
-    return {
+    const link: WriterLink = {
       post: (message, transfer = []) => worker.postMessage(message, transfer),
       terminate: () => worker.terminate(),
+      whyGone: () => null,
       close() {},
     };
+    return { link, whyNot: null };
   } catch (error) {
+    const whyNot = (error as Error).message;
     // Its caller is not ready to be told yet.
-    setImmediate(() => onDeath((error as Error).message));
-    return null;
+    setImmediate(() => onDeath(whyNot));
+    return { link: null, whyNot };
   }
-}
-
-/** Watches for signs of life of the writer. */
-type Watch = {
-  heard(): void;
-  /** There was none for too long, though there is something to do. */
-  isSilent(): boolean;
-  /** Settles when it is silent for too long, from now on. */
-  silence(): Promise<void>;
-  end(): void;
-};
-
-/** `isGuest`: the signals are not ours. `waitingBytes` null: it has nothing to do. */
-function createWatch(beats: Int32Array, isGuest: boolean, waitingBytes: () => number | null): Watch {
-  let heardAt = performance.now();
-  let beat = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let limit = STARTING_MS;
-  let isHurried = false;
-  const hurry = () => {
-    isHurried = true;
-    limit = SILENT_AT_SIGNAL_MS;
-  };
-
-  function isTooSilent(isAsked: boolean): boolean {
-    const now = Atomics.load(beats, BEATS.count);
-    if (now !== beat || !isAsked) heardAt = performance.now();
-    if (now !== 0 && !isHurried) limit = SILENT_MS;
-    beat = now;
-    return performance.now() - heardAt > limit + patience();
-  }
-
-  function patience(): number {
-    return isHurried ? 0 : ((waitingBytes() ?? 0) / 1e6) * SILENT_MS_PER_MB;
-  }
-
-  return {
-    heard() {
-      heardAt = performance.now();
-    },
-    isSilent: () => isTooSilent(waitingBytes() !== null),
-    silence() {
-      // Who was silent before has a moment left.
-      const least = performance.now() - limit - patience() + LAST_MOMENT_MS;
-      heardAt = waitingBytes() === null ? performance.now() : Math.max(heardAt, least);
-      if (!isGuest) for (const signal of SIGNALS) process.on(signal, hurry);
-      return new Promise((resolve) => {
-        timer = setInterval(() => isTooSilent(true) && resolve(), WATCH_AT_END_EVERY_MS);
-        if (isGuest) timer.unref();
-      });
-    },
-    end() {
-      clearInterval(timer);
-      for (const signal of SIGNALS) process.off(signal, hurry);
-    },
-  };
 }
 
 function createDeferred<T>(): Deferred<T> {

@@ -19,20 +19,14 @@ import { NO_LIMITS, type UpkeepRules } from '../keep/limits.ts';
 import { createPace } from '../keep/pace.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import type { Sampler, SamplingRules } from '../sample/sampling.ts';
+import { BEATS, raise } from '../write/beats.ts';
 import { createRecorderTally } from '../write/figures.ts';
 import type { MetaFor } from '../write/redaction-rules.ts';
 import { eachItem, type Item } from './batch.ts';
 import type { Framer } from './framer.ts';
 import { createIntake, type Intake } from './intake.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
-import {
-  BEATS,
-  type FromWorker,
-  type RecordingRules,
-  type ToWorker,
-  type WorkerStart,
-  type WriterCall,
-} from './thread.ts';
+import type { FromWorker, RecordingRules, SharedStart, ToWorker, WorkerStart, WriterCall } from './thread.ts';
 
 const NICENESS = 10;
 
@@ -384,11 +378,6 @@ function giveWay(): void {
   }
 }
 
-function raise(flags: Int32Array<SharedArrayBuffer>, at: number): void {
-  Atomics.store(flags, at, 1);
-  Atomics.notify(flags, at);
-}
-
 /** What leaves sessions out, and payloads of frames. */
 type Loaded = { createSampler: ((rules: SamplingRules) => Sampler) | null; metaFor: MetaFor };
 
@@ -410,5 +399,6 @@ function begin(port: MessagePort, start: WorkerStart): void {
   else void loadedFor(start).then((loaded) => new Writer(port, start, loaded));
 }
 
-if (workerData !== null) begin(parentPort as MessagePort, workerData as WorkerStart);
+const given = workerData as WorkerStart | SharedStart;
+if ('run' in given) begin(parentPort as MessagePort, given);
 else parentPort?.on('message', ({ port, start }: WriterCall) => begin(port, start));
