@@ -28,6 +28,8 @@ export type Candidate = {
   shipping: 'sealed' | 'unshipped' | 'sampled-out' | null;
   /** It is no part of the sample that was asked for. */
   isLeftOut: 0 | 1;
+  /** Whether it is part of that sample is decided once it has ended. */
+  isUndecided: 0 | 1;
 };
 
 export type Reason = 'sample' | 'named' | 'filter' | 'age' | 'count' | 'size' | 'shipped' | 'unshipped';
@@ -44,6 +46,9 @@ export type Plan = {
 
 /** Nobody here can tell whether a session of another host goes on: one that was silent for so long does not. */
 const SILENT_ELSEWHERE_US = 7 * 24 * 3600 * 1e6;
+
+/** Its recorder decides for a session within seconds, or the next one does; where there is none, it is not waited for any longer. */
+const DECIDED_WITHIN_US = 60e6;
 
 /** What a frame takes beside its payload: its row's other columns, its place in the index, its message. */
 const FRAME_BYTES = 220;
@@ -70,7 +75,7 @@ export function candidates(store: Store): Candidate[] {
            ifnull((SELECT at FROM frame WHERE session = number ORDER BY seq DESC LIMIT 1), 0),
            ifnull((SELECT max(at, ifnull(ended_at, 0)) FROM http_exchange AS h WHERE h.session = session.number
              ORDER BY h.number DESC LIMIT 1), 0)))) AS lastAt,
-         ifnull(sample, 1) = 0 AS isLeftOut,
+         ifnull(sample, 1) = 0 AS isLeftOut, sampling IS NOT NULL AS isUndecided,
          ${SHIPPING} AS shipping
        FROM session`,
     )
@@ -136,7 +141,9 @@ export function planRetention(
 
   /** The end of waiting for an engine: the oldest go, and count as lost. */
   function partUnshipped(mostBytes: number): void {
-    const waiting = sessions.filter(({ shipping }) => shipping === 'unshipped');
+    const waiting = sessions.filter(
+      (session) => session.shipping === 'unshipped' && !isUndecided(session, now),
+    );
     let excess = waiting.reduce((sum, session) => sum + weight(session), -mostBytes);
     for (const session of waiting) {
       if (excess <= 0) break;
@@ -191,6 +198,11 @@ export function planNamed(
 export function isOpen(session: Candidate, now: number): boolean {
   if (stateOf(session) !== 'open') return false;
   return session.host === hostname() || now - session.lastAt < SILENT_ELSEWHERE_US;
+}
+
+/** It may turn out that it was never to be shipped. */
+function isUndecided(session: Candidate, now: number): boolean {
+  return session.isUndecided === 1 && (isOpen(session, now) || now - session.lastAt < DECIDED_WITHIN_US);
 }
 
 /** A call failed, or the server could not be started. What is not indexed yet may hold such a call. */

@@ -36,6 +36,7 @@ function session(number: number, days: number, change: Partial<Candidate> = {}):
     errors: 0,
     shipping: null,
     isLeftOut: 0,
+    isUndecided: 0,
     ...change,
   };
 }
@@ -157,6 +158,22 @@ test('the oldest of what is to be shipped go once all of it takes more than its 
   expect(plan(sessions, { maxUnshippedBytes: 450_000 })).toEqual(['1 unshipped']);
   expect(plan(sessions, { maxBytes: 450_000 })).toEqual(['5 size', '1 unshipped']);
   expect(plan(sessions, { maxBytes: 450_000, maxUnshippedBytes: 900_000 })).toEqual(['5 size']);
+});
+
+test('what may turn out not to be shipped is no loss until that is decided, or nobody is there to decide it', () => {
+  const undecided = { ...WAITING, isUndecided: 1 as const };
+  const seconds = 1 / 24 / 3600;
+  const sessions = [
+    session(1, 2, { ...undecided, ...OPEN }),
+    session(2, 59 * seconds, undecided),
+    session(3, 1 * seconds, WAITING),
+  ];
+  expect(plan(sessions, { maxUnshippedBytes: 450_000 })).toEqual([]);
+  expect(plan(sessions, { maxUnshippedBytes: 250_000 })).toEqual(['3 unshipped']);
+  const left = session(2, 61 * seconds, undecided);
+  expect(plan([left, session(3, 1 * seconds, WAITING)], { maxUnshippedBytes: 550_000 })).toEqual([
+    '2 unshipped',
+  ]);
 });
 
 test('what the engine has goes after a while of its own', () => {
