@@ -158,7 +158,7 @@ export async function shipRound(options: RoundOptions, due: readonly SessionToSh
   if (failure !== null) throw (failure as { error: unknown }).error;
 }
 
-const ADD_AFTER_MS = 1000;
+const ADD_AFTER_MS = 250;
 
 function isSmall({ progress, after, weight, parts }: Slice): boolean {
   return progress.seq === 0 && after.state === 'sealed' && weight <= SMALL_BYTES && parts.length === 0;

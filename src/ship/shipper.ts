@@ -120,10 +120,12 @@ export async function runShipper(given: ShipperOptions): Promise<ShipEnd> {
     tell(text);
     const trouble = engineTroubleOf((error as Error).cause ?? error);
     const isHopeless = trouble !== 'away' && trouble !== 'full' && !isOfStore(error);
-    const isEnough = isHopeless || performance.now() - failedSince > GIVE_UP_MS;
+    const leftMs = failedSince + GIVE_UP_MS - performance.now();
+    const isEnough = isHopeless || leftMs <= 0;
     if ((isOnce && isEnough) || (!isOnce && !goesOn())) return { isDone: false, trouble: text };
     const ms = Math.min(BACK_OFF_MOST_MS, BACK_OFF_FROM_MS * 2 ** Math.min(failures, 20));
-    await sleep(ms * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
+    const pauseMs = ms * (0.5 + Math.random() / 2);
+    await sleep(isOnce ? Math.min(pauseMs, leftMs) : pauseMs, undefined, { signal }).catch(() => {});
     return null;
   }
 
