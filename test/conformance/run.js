@@ -20,9 +20,20 @@ const ownLegs = isOtherProxy ? [] : revisions.filter((revision) => isWanted(ownN
 progress(`the proxy is: ${proxyCommand.join(' ')}`);
 await checkProxy();
 const outcomes = [];
-for (const leg of legs) outcomes.push(await runLeg(leg));
-for (const revision of ownLegs) outcomes.push(await runOwnLeg(revision));
+await runAll([
+  ...legs.map((leg) => () => runLeg(leg)),
+  ...ownLegs.map((revision) => () => runOwnLeg(revision)),
+]);
 reportTotals();
+
+// Two at a time: for much of its time a leg waits for what its scenarios wait for.
+async function runAll(runs) {
+  const rest = runs.values();
+  const lane = async () => {
+    for (const run of rest) outcomes.push(await run());
+  };
+  await Promise.all([lane(), lane()]);
+}
 
 // A proxy that cannot even start is said once, not as a difference of every check.
 async function checkProxy() {
