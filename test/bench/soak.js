@@ -66,7 +66,7 @@ export async function benchSoak(folder, { progress, onRows }) {
   const isGone = once(recorder, 'exit');
   const urls = await urlsOf(recorder);
   const load = startLoad(urls.proxy);
-  const gauges = startGauges({ pid: recorder.pid, db, admin: urls.admin });
+  const gauges = startGauges({ pid: recorder.pid, server: upstream.pid, db, admin: urls.admin });
   const windows = [];
   const look = (minutes) => windows.push(windowOf(minutes, { folder, load, gauges: gauges.take() }));
   const began = performance.now();
@@ -196,10 +196,10 @@ function startLoad(url) {
 }
 
 /** Asks once a second what the recorder takes, so that no peak between two lines of the table is missed. */
-function startGauges({ pid, db, admin }) {
+function startGauges({ pid, server, db, admin }) {
   let told = [];
   let lost = 0;
-  let ticksBefore = ticksOf(pid);
+  const [ownTime, serverTime] = [sinceLast(pid), sinceLast(server)];
   const timer = setInterval(() => {
     try {
       const [, resident] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
@@ -221,7 +221,6 @@ function startGauges({ pid, db, admin }) {
     /** Of the time since the last question: sizes in bytes, processor time in milliseconds. */
     take() {
       const most = (gauge) => Math.max(...told.map((each) => each[gauge]));
-      const ticks = ticksOf(pid);
       const taken = {
         ...{
           resident: most('resident'),
@@ -230,13 +229,24 @@ function startGauges({ pid, db, admin }) {
           store: most('store'),
           lost,
         },
-        processor: ((ticks - ticksBefore) / TICKS_A_SECOND) * 1000,
+        processor: ownTime(),
+        serverProcessor: serverTime(),
       };
-      ticksBefore = ticks;
       told = told.slice(-1);
       return taken;
     },
     stop: () => clearInterval(timer),
+  };
+}
+
+/** Tells the processor time of a process since it was last asked, in milliseconds. */
+function sinceLast(pid) {
+  let before = ticksOf(pid);
+  return () => {
+    const ticks = ticksOf(pid);
+    const ms = ((ticks - before) / TICKS_A_SECOND) * 1000;
+    before = ticks;
+    return ms;
   };
 }
 
@@ -265,6 +275,8 @@ function windowOf(minutes, { folder, load, gauges }) {
     'WAL MB': (gauges.wal / MB).toFixed(1),
     'store MB': (gauges.store / MB).toFixed(1),
     'CPU ms a call': (gauges.processor / times.length).toFixed(2),
+    // It does the same all the time: where it takes more, the machine has become slower.
+    'server CPU ms': (gauges.serverProcessor / times.length).toFixed(3),
     'p50 ms': percentile(times, 0.5).toFixed(2),
     'p99 ms': percentile(times, 0.99).toFixed(2),
     lost: gauges.lost,
