@@ -67,7 +67,12 @@ test('TAPEDECK_RUN names the run of what is recorded, unless a label does', asyn
   const proxy = await recordUrl('http://127.0.0.1:9/mcp', { env: { TAPEDECK_RUN: 'nightly' } });
   const named = { args: ['--label', 'run=by-hand'], env: { TAPEDECK_RUN: 'nightly' }, db: proxy.db };
   const other = await recordUrl('http://127.0.0.1:9/mcp', named);
-  for (const { url } of [proxy, other]) await fetch(url, { method: 'POST', body: '{}' });
+  // Each by a client of its own: what one process asks is one run, whatever it is called.
+  const post = "await fetch(process.argv[1], { method: 'POST', body: '{}' })";
+  for (const { url } of [proxy, other]) {
+    const client = start(process.execPath, ['--input-type=module', '--eval', post, String(url)]);
+    expect(await client.ended).toMatchObject({ code: 0 });
+  }
   await proxy.stop();
   await other.stop();
   const { stdout } = await tapedeckInProcess(['list', '--by', 'run', '--json', '--db', proxy.db]);
