@@ -9,8 +9,11 @@ import { readFile } from 'node:fs/promises';
 import { endianness } from 'node:os';
 import { type ClientProcess, clientAt } from './process.ts';
 
-/** `address` is `host:port`, as Node tells the remote end of a socket. Never rejects. */
-export type PeerFinder = (address: string) => Promise<ClientProcess | null>;
+/**
+ * An address is `host:port`, as Node tells the remote end of a socket. Gives the process at each, null: nobody is found. Many are
+ * looked up as fast as one. Never rejects.
+ */
+export type PeerFinder = (addresses: readonly string[]) => Promise<(ClientProcess | null)[]>;
 
 /** Another process is looked through after so many milliseconds at most, so that what waits for this thread gets its turn. */
 const SLICE_MS = 4;
@@ -20,16 +23,17 @@ const LSOF_MS = 2000;
 export function createPeerFinder(): PeerFinder {
   /** Who was found before is most likely to have the next connection too. */
   const known = new Set<number>();
-  return async (address) => {
+  return async (addresses) => {
+    const ends = addresses.map(loopbackEnd);
     try {
-      const end = loopbackEnd(address);
-      if (end === null) return null;
-      const pid = process.platform === 'linux' ? await findByProc(end, known) : await findByLsof(end);
-      if (pid === null) return null;
-      known.add(pid);
-      return clientAt(pid);
+      const wanted = ends.filter((end) => end !== null);
+      if (wanted.length === 0) return ends.map(() => null);
+      const pids = process.platform === 'linux' ? await findByProc(wanted, known) : await findByLsof(wanted);
+      for (const pid of pids.values()) known.add(pid);
+      const clients = new Map([...new Set(pids.values())].map((pid) => [pid, clientAt(pid)]));
+      return ends.map((end) => clients.get(pids.get(end ?? '') ?? 0) ?? null);
     } catch {
-      return null;
+      return ends.map(() => null);
     }
   };
 }
@@ -41,31 +45,41 @@ export function loopbackEnd(address: string): string | null {
   return plain === '::1' || /^127\./.test(plain) ? `${plain}:${port}` : null;
 }
 
-async function findByProc(end: string, known: Set<number>): Promise<number | null> {
-  const inode = await inodeOf(end);
-  if (inode === null) return null;
-  const link = `socket:[${inode}]`;
-  for (const pid of known) if (hasOpen(pid, link) === true) return pid;
+/** The processes by the ends that they own. */
+type Owners = Map<string, number>;
+
+async function findByProc(ends: readonly string[], known: ReadonlySet<number>): Promise<Owners> {
+  const owners: Owners = new Map();
+  /** The ends that are left, by their links. */
+  const wanted = await socketsOf(ends);
+  for (const pid of known) takeOwned(pid, wanted, owners);
   let began = performance.now();
-  for (const name of readdirSync('/proc')) {
-    const pid = Number(name);
-    if (!Number.isInteger(pid) || pid === process.pid) continue;
-    if (hasOpen(pid, link)) return pid;
+  const others = wanted.size === 0 ? [] : readdirSync('/proc').map(Number).filter(Number.isInteger);
+  // The client of a proxy may live in its own process, as in a test: that comes last.
+  for (const pid of [...others.filter((pid) => pid !== process.pid), process.pid]) {
+    takeOwned(pid, wanted, owners);
+    if (wanted.size === 0) break;
     if (performance.now() - began < SLICE_MS) continue;
     await new Promise((resolve) => setImmediate(resolve));
     began = performance.now();
   }
-  // The client of a proxy may live in its own process, as in a test.
-  return hasOpen(process.pid, link) ? process.pid : null;
+  return owners;
 }
 
-function hasOpen(pid: number, link: string): boolean {
+/** Moves those of the wanted links that this process has open to the owners. */
+function takeOwned(pid: number, wanted: Map<string, string>, owners: Owners): void {
   const folder = `/proc/${pid}/fd`;
   try {
-    return readdirSync(folder).some((fd) => linkOf(`${folder}/${fd}`) === link);
+    for (const fd of readdirSync(folder)) {
+      if (wanted.size === 0) return;
+      const link = linkOf(`${folder}/${fd}`) ?? '';
+      const end = wanted.get(link);
+      if (end === undefined) continue;
+      owners.set(end, pid);
+      wanted.delete(link);
+    }
   } catch {
     // It is another user's, or has ended.
-    return false;
   }
 }
 
@@ -80,16 +94,21 @@ function linkOf(path: string): string | null {
 type Connection = { local: string; remote: string; uid: number; inode: string };
 
 /**
- * The socket of ours whose own end this is. One client's port may be in use towards several servers: only a connection whose
- * other end is on this machine too counts, and it must be the only one.
+ * The ends, by the links of our sockets whose own ends they are. One client's port may be in use towards several servers: only a
+ * connection whose other end is on this machine too counts, and it must be the only one.
  */
-async function inodeOf(end: string): Promise<string | null> {
-  const port = Number(end.slice(end.lastIndexOf(':') + 1));
+async function socketsOf(ends: readonly string[]): Promise<Map<string, string>> {
   // Not on this thread: the kernel takes many milliseconds to write them, and what passes meanwhile is to be stored.
   const texts = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFile(file, 'utf8').catch(() => '')),
   );
-  const all = texts.flatMap((text) => connectionsIn(text, port));
+  const lines = texts.flatMap((text) => text.split('\n').slice(1));
+  const links = ends.map((end) => [inodeOf(end, lines), end] as const);
+  return new Map(links.flatMap(([inode, end]) => (inode === null ? [] : [[`socket:[${inode}]`, end]])));
+}
+
+function inodeOf(end: string, lines: readonly string[]): string | null {
+  const all = connectionsIn(lines, Number(end.slice(end.lastIndexOf(':') + 1)));
   const isMirrored = ({ local, remote }: Connection) =>
     all.some((other) => other.local === remote && other.remote === local);
   const uid = process.getuid?.();
@@ -100,10 +119,9 @@ async function inodeOf(end: string): Promise<string | null> {
 }
 
 /** Those with this port at one of their ends. Fields: sl, local, remote, state, queues, timer, retransmits, uid, timeout, inode … (proc_net_tcp of the kernel's docs). */
-function connectionsIn(text: string, port: number): Connection[] {
+function connectionsIn(lines: readonly string[], port: number): Connection[] {
   // There may be thousands, and most have nothing to do with this port.
   const mark = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
-  const lines = text.split('\n').slice(1);
   return lines.flatMap((line) => {
     if (!line.includes(mark)) return [];
     const [, local = '', remote = '', , , , , uid, , inode = '0'] = line.trim().split(/\s+/);
@@ -127,14 +145,15 @@ function endIn(text: string): string | null {
 }
 
 /** macOS and others. `-F pn`: a line `p` with the process, then one `n` for each of its connections: `local->remote`. */
-async function findByLsof(end: string): Promise<number | null> {
-  if (process.platform === 'win32') return null;
-  const port = end.slice(end.lastIndexOf(':') + 1);
-  const args = ['-nP', `-iTCP:${port}`, '-sTCP:ESTABLISHED', '-a', '-u', String(process.getuid?.()), '-Fpn'];
+async function findByLsof(ends: readonly string[]): Promise<Owners> {
+  if (process.platform === 'win32') return new Map();
+  const ports = ends.map((end) => end.slice(end.lastIndexOf(':') + 1)).join(',');
+  const args = ['-nP', `-iTCP:${ports}`, '-sTCP:ESTABLISHED', '-a', '-u', String(process.getuid?.()), '-Fpn'];
   const text = await new Promise<string>((resolve) => {
     execFile('lsof', args, { timeout: LSOF_MS }, (_, stdout) => resolve(stdout));
   });
-  return ownerInLsof(text, end);
+  const owners = ends.map((end) => [end, ownerInLsof(text, end)] as const);
+  return new Map(owners.flatMap(([end, pid]) => (pid === null ? [] : [[end, pid]])));
 }
 
 /** Exported for its test: lsof is not on every machine. */

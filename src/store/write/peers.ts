@@ -1,6 +1,6 @@
 /**
- * Who the clients of an HTTP proxy are: looked up beside the recording, once for each connection, and so seldom that the writer
- * hardly notices. A session that two processes speak in tells nothing of its client's run.
+ * Who the clients of an HTTP proxy are: looked up beside the recording, once for each connection, many at a time, and so seldom
+ * that the writer hardly notices. A session that two processes speak in tells nothing of its client's run.
  */
 
 import { BoundedMap } from '../../protocol/bounded.ts';
@@ -14,8 +14,8 @@ export type Peers = {
   /** An exchange of the session came on a connection from this address. */
   saw(session: PendingSession, address: string): void;
   /**
-   * Looks one of them up, if it is time, and stores what it finds. Settles when that is done, with the milliseconds until the
-   * next one may be looked up; null: none waits. Never rejects.
+   * Looks up those that wait, if it is time, and stores what it finds. Settles when that is done, with the milliseconds until the
+   * next ones may be looked up; null: none waits. Never rejects.
    */
   look(): Promise<number | null>;
   /** Nothing more is to be stored. */
@@ -27,6 +27,9 @@ const MAX_KNOWN = 10_000;
 
 /** More than wait already are not looked up at all. */
 const MAX_WAITING = 1000;
+
+/** What the system tells of its connections is read once for so many. */
+const MOST_AT_ONCE = 100;
 
 /** After a look of one millisecond so many pass before the next, */
 const SHARE = 20;
@@ -60,14 +63,25 @@ export function createPeers(current: () => Store | null, host: string, find: Pee
   /** One that is not stored yet is looked for once it is. */
   const hasReady = () => !isStopped && waiting.some(({ session }) => session.key !== null);
 
-  async function lookAt({ session, address }: Waiting): Promise<void> {
-    const client = await find(address);
-    if (client === null || isStopped) return;
-    try {
-      take(session, client);
-    } catch {
-      // The store has other troubles: the session stays without its client.
-      found.delete(session);
+  /** Takes those out that can be looked up. */
+  function takeReady(): Waiting[] {
+    const ready = waiting.filter(({ session }) => session.key !== null).slice(0, MOST_AT_ONCE);
+    const left = waiting.filter((one) => !ready.includes(one));
+    waiting.splice(0, waiting.length, ...left);
+    return ready;
+  }
+
+  async function lookAt(ready: readonly Waiting[]): Promise<void> {
+    const clients = await find(ready.map(({ address }) => address));
+    for (const [i, { session }] of ready.entries()) {
+      const client = clients[i] ?? null;
+      if (client === null || isStopped) continue;
+      try {
+        take(session, client);
+      } catch {
+        // The store has other troubles: the session stays without its client.
+        found.delete(session);
+      }
     }
   }
 
@@ -83,11 +97,10 @@ export function createPeers(current: () => Store | null, host: string, find: Pee
       const began = performance.now();
       if (isLooking || isStopped) return null;
       if (began < notBefore) return hasReady() ? notBefore - began : null;
-      const ready = waiting.findIndex(({ session }) => session.key !== null);
-      const [next] = ready < 0 ? [] : waiting.splice(ready, 1);
-      if (next === undefined) return null;
+      const ready = takeReady();
+      if (ready.length === 0) return null;
       isLooking = true;
-      await lookAt(next);
+      await lookAt(ready);
       isLooking = false;
       const rest = Math.min(LONGEST_REST_MS, SHARE * (performance.now() - began));
       notBefore = performance.now() + rest;

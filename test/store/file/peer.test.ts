@@ -15,9 +15,10 @@ test('only an address of this machine’s loopback has an end that can be looked
 });
 
 test.runIf(process.platform === 'linux')(
-  'the process at the other end of a connection is found',
+  'the process at the other end of each connection is found',
   async () => {
     const find = createPeerFinder();
+    const addresses: string[] = [];
     for (const host of ['127.0.0.1', '::1']) {
       const server = createServer();
       const port = await listenOn(server, host).catch(() => null);
@@ -28,9 +29,15 @@ test.runIf(process.platform === 'linux')(
         const socket = connect(port, host);
         onTestFinished(() => void socket.destroy());
       });
-      expect(await find(address)).toMatchObject({ pid: process.pid, started: processStarted(process.pid) });
+      addresses.push(address);
     }
-    expect(await find('127.0.0.1:1')).toBeNull();
+    const own = { pid: process.pid, started: processStarted(process.pid) };
+    const asked = [...addresses, '127.0.0.1:1', 'nowhere', ...addresses];
+    for (const _ of ['first', 'again, from what is known'])
+      expect(await find(asked)).toMatchObject(
+        asked.map((address) => (addresses.includes(address) ? own : null)),
+      );
+    expect(await find([])).toEqual([]);
   },
 );
 

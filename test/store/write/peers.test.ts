@@ -34,12 +34,14 @@ const client = (pid: number): ClientProcess => ({ pid, program: 'client', starte
 function setUp(owners: Record<string, ClientProcess>) {
   const store = openStore(tempStore());
   const asked: string[] = [];
+  let looks = 0;
   const peers = createPeers(
     () => store,
     'here',
-    async (address) => {
-      asked.push(address);
-      return owners[address] ?? null;
+    async (addresses) => {
+      looks += 1;
+      asked.push(...addresses);
+      return addresses.map((address) => owners[address] ?? null);
     },
   );
   const session = (name: string) => {
@@ -53,7 +55,7 @@ function setUp(owners: Record<string, ClientProcess>) {
   }
   const runs = () =>
     runsOf(store).map(({ sessions }) => sessions.map(({ name, clientPid }) => [name, clientPid]));
-  return { asked, peers, session, lookAll, runs };
+  return { asked, looks: () => looks, peers, session, lookAll, runs };
 }
 
 test('sessions of connections from one process are one run, and each connection is looked up once', async () => {
@@ -98,4 +100,16 @@ test('a session is not looked up before it is stored, nor after the end', async 
   peers.stop();
   await peers.look();
   expect(asked).toEqual([]);
+});
+
+test('connections that wait together are looked up together, up to a hundred at once', async () => {
+  const { asked, looks, peers, session, lookAll, runs } = setUp({ '127.0.0.1:1': client(5) });
+  const [one, other] = [session('one'), session('other')];
+  for (let port = 1; port <= 100; port += 1) peers.saw(one, `127.0.0.1:${port}`);
+  await lookAll(100);
+  expect([asked.length, looks()]).toEqual([100, 1]);
+  for (let port = 101; port <= 220; port += 1) peers.saw(other, `127.0.0.1:${port}`);
+  await lookAll(220);
+  expect([asked.length, looks()]).toEqual([220, 3]);
+  expect(runs()).toContainEqual([['one', 5]]);
 });
