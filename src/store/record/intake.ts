@@ -85,7 +85,7 @@ type Opened = {
 const NOTHING: readonly PendingPiece[] = [];
 
 type IntakeOptions = {
-  /** Called before each frame that secrets are looked for in, which may take long. */
+  /** Called again and again in what may take long: before secrets are looked for in a frame, and before it is stored. */
   onWork?: () => void;
   /** Counts what is stored. */
   tally?: RecorderTally | null;
@@ -233,7 +233,7 @@ export function createIntake(
     return {
       store: file,
       insert: prepareSessionInsert(file),
-      writer: createRowWriter(file, rules.redactor()),
+      writer: createRowWriter(file, rules.redactor(), onWork),
       selectKey: file.prepare('SELECT 1 FROM session WHERE number = ? AND id = ?'),
     };
   }

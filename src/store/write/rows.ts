@@ -22,11 +22,18 @@ export type RowWriter = {
   writeUnfinished(session: number, piece: UnfinishedPiece): void;
 };
 
-/** `redactor` is for the heads of HTTP exchanges; null: they are stored as they are. Not to be called in a transaction. */
-export function createRowWriter(store: Store, redactor: Redactor | null): RowWriter {
+/**
+ * `redactor` is for the heads of HTTP exchanges; null: they are stored as they are. `onWork` is called before each frame and each
+ * exchange. Not to be called in a transaction.
+ */
+export function createRowWriter(
+  store: Store,
+  redactor: Redactor | null,
+  onWork: () => void = () => {},
+): RowWriter {
   // The parents of every row are rows of this writer: checking them again would only cost time.
   store.pragma('foreign_keys = OFF');
-  const insertFrames = prepareFrameInsert(store);
+  const insertFrames = prepareFrameInsert(store, onWork);
   const unfinished = prepareUnfinished(store);
   const putHttpExchange = prepareHttpExchangePut(store, redactor);
   const putSession = store.prepare(
@@ -75,7 +82,10 @@ export function createRowWriter(store: Store, redactor: Redactor | null): RowWri
       insertFrames(number, frames, pending.firstSeq());
       for (const { channel, http } of pending.begun())
         unfinished.remove(number, channel, http?.exchange ?? null);
-      for (const httpExchange of pending.httpExchanges()) putHttpExchange(number, httpExchange);
+      for (const httpExchange of pending.httpExchanges()) {
+        onWork();
+        putHttpExchange(number, httpExchange);
+      }
       putRow(session, pending, frames);
     },
     writeUnfinished: unfinished.insert,
@@ -176,6 +186,7 @@ function prepareRowBatch(store: Store, table: string, columns: readonly string[]
 /** Rows of `frame`, and what goes with them. */
 function prepareFrameInsert(
   store: Store,
+  onWork: () => void,
 ): (session: number, frames: readonly FrameWithReading[], firstSeq: number) => void {
   const columns = ['session', 'seq', 'at', 'channel', 'size', 'flags', 'payload', 'http', 'sha256'];
   const newRows = prepareRowBatch(store, 'frame', columns);
@@ -185,6 +196,7 @@ function prepareFrameInsert(
   return (session, frames, firstSeq) => {
     const [rows, events] = [newRows(), newEvents()];
     for (const [i, frame] of frames.entries()) {
+      onWork();
       const { payload, at, channel, size, http } = frame;
       const seq = firstSeq + i;
       const first = payload.length > PART_BYTES ? payload.subarray(0, PART_BYTES) : payload;
