@@ -104,7 +104,7 @@ export function headerLine(session: SessionRow, details: SessionDetails): string
     ['clientClosedAt', time(details.clientClosedAt)],
     ['serverClosedAt', time(details.serverClosedAt)],
     ['lost', dropped + droppedBytes === 0 ? undefined : json({ frames: dropped, bytes: droppedBytes })],
-    // Who takes a session along that is no part of the sample wants that one: elsewhere it is one as any other.
+    // A session outside the sample is named as one: in another store it would look like any other.
     ['sample', session.sample ? json(session.sample) : undefined],
     ['recordedWith', json(details.tapedeck)],
     ['redaction', json(details.redaction && withoutEmpty(details.redaction))],

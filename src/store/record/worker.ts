@@ -37,7 +37,7 @@ const HEAVY_BATCH_BYTES = 192 * 1024;
 /** With more than so many threads at work for each processor a machine is busy with other things than ours. */
 const CROWD_PER_PROCESSOR = 3;
 
-/** Of what has waited for longer, nothing waits for rests: a kill -9 may cost the last 100 ms. */
+/** Once something has waited this long, this thread works on without rests: a kill -9 may cost no more than the last 100 ms. */
 const REST_WITHIN_MS = 45;
 
 /** What is not whole and has waited this long is stored as far as it has come. */
