@@ -168,7 +168,8 @@ test('each message stands on the exchange that carried it', async () => {
 test('two clients at once are two sessions, and nothing of one is in the other', async () => {
   const recording = await recordUrlInProcess(upstream);
   const bothStand = () => until('both GET streams stand', () => streamsOf(recording) === 2);
-  const names = ['ada-7', 'bob-9'];
+  // Neither can stand in a random id of hexadecimal digits.
+  const names = ['bob-9', 'zoe-7'];
   const seen = await Promise.all(names.map((name) => converse(recording.url, name, bothStand)));
   await recording.stop();
 

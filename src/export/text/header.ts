@@ -104,7 +104,7 @@ export function headerLine(session: SessionRow, details: SessionDetails): string
     ['clientClosedAt', time(details.clientClosedAt)],
     ['serverClosedAt', time(details.serverClosedAt)],
     ['lost', dropped + droppedBytes === 0 ? undefined : json({ frames: dropped, bytes: droppedBytes })],
-    // A session outside the sample is named as one: in another store it would look like any other.
+    // The share of such sessions that were kept: without it another store would count this one once.
     ['sample', session.sample ? json(session.sample) : undefined],
     ['recordedWith', json(details.tapedeck)],
     ['redaction', json(details.redaction && withoutEmpty(details.redaction))],
