@@ -10,8 +10,8 @@ import { endianness } from 'node:os';
 import { type ClientProcess, clientAt } from './process.ts';
 
 /**
- * An address is `host:port`, as Node tells the remote end of a socket. Gives the process at each, null: nobody is found. Many are
- * looked up as fast as one. Never rejects.
+ * An address is `host:port`, as Node tells the remote end of a socket. Gives the process at each, null: nobody is found. Many
+ * together cost little more than one. Never rejects.
  */
 export type PeerFinder = (addresses: readonly string[]) => Promise<(ClientProcess | null)[]>;
 
@@ -102,13 +102,15 @@ async function socketsOf(ends: readonly string[]): Promise<Map<string, string>> 
   const texts = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFile(file, 'utf8').catch(() => '')),
   );
-  const lines = texts.flatMap((text) => text.split('\n').slice(1));
-  const links = ends.map((end) => [inodeOf(end, lines), end] as const);
+  const at = connectionsIn(texts, new Set(ends.map(portOf)));
+  const links = ends.map((end) => [inodeOf(end, at.get(portOf(end)) ?? []), end] as const);
   return new Map(links.flatMap(([inode, end]) => (inode === null ? [] : [[`socket:[${inode}]`, end]])));
 }
 
-function inodeOf(end: string, lines: readonly string[]): string | null {
-  const all = connectionsIn(lines, Number(end.slice(end.lastIndexOf(':') + 1)));
+const portOf = (end: string) => Number(end.slice(end.lastIndexOf(':') + 1));
+
+/** `all`: the connections with its port at one of their ends. */
+function inodeOf(end: string, all: readonly Connection[]): string | null {
   const isMirrored = ({ local, remote }: Connection) =>
     all.some((other) => other.local === remote && other.remote === local);
   const uid = process.getuid?.();
@@ -118,16 +120,29 @@ function inodeOf(end: string, lines: readonly string[]): string | null {
   return found.length === 1 ? (found[0]?.inode ?? null) : null;
 }
 
-/** Those with this port at one of their ends. Fields: sl, local, remote, state, queues, timer, retransmits, uid, timeout, inode … (proc_net_tcp of the kernel's docs). */
-function connectionsIn(lines: readonly string[], port: number): Connection[] {
-  // There may be thousands, and most have nothing to do with this port.
-  const mark = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
-  return lines.flatMap((line) => {
-    if (!line.includes(mark)) return [];
-    const [, local = '', remote = '', , , , , uid, , inode = '0'] = line.trim().split(/\s+/);
-    const [own, other] = [endIn(local), endIn(remote)];
-    return own === null || other === null ? [] : [{ local: own, remote: other, uid: Number(uid), inode }];
-  });
+const PORTS = /^ *\d+: \w+:(\w+) \w+:(\w+) /;
+
+/**
+ * Those with one of these ports at an end, by that port. There may be thousands of others, and each line is looked at once. Fields:
+ * sl, local, remote, state, queues, timer, retransmits, uid, timeout, inode … (proc_net_tcp of the kernel's docs).
+ */
+function connectionsIn(texts: readonly string[], ports: ReadonlySet<number>): Map<number, Connection[]> {
+  const at = new Map<number, Connection[]>();
+  for (const line of texts.flatMap((text) => text.split('\n'))) {
+    const [, ...ends] = PORTS.exec(line) ?? [];
+    const own = new Set(ends.map((hex) => Number.parseInt(hex, 16)).filter((port) => ports.has(port)));
+    if (own.size === 0) continue;
+    const connection = readConnection(line);
+    if (connection === null) continue;
+    for (const port of own) at.set(port, [...(at.get(port) ?? []), connection]);
+  }
+  return at;
+}
+
+function readConnection(line: string): Connection | null {
+  const [, local = '', remote = '', , , , , uid, , inode = '0'] = line.trim().split(/\s+/);
+  const [own, other] = [endIn(local), endIn(remote)];
+  return own === null || other === null ? null : { local: own, remote: other, uid: Number(uid), inode };
 }
 
 const V6_LOOPBACK = '00000000000000000000000000000001';
