@@ -102,7 +102,7 @@ async function socketsOf(ends: readonly string[]): Promise<Map<string, string>> 
   const texts = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFile(file, 'utf8').catch(() => '')),
   );
-  const at = connectionsIn(texts, new Set(ends.map(portOf)));
+  const at = connectionsIn(texts, ends.map(portOf));
   const links = ends.map((end) => [inodeOf(end, at.get(portOf(end)) ?? []), end] as const);
   return new Map(links.flatMap(([inode, end]) => (inode === null ? [] : [[`socket:[${inode}]`, end]])));
 }
@@ -120,24 +120,31 @@ function inodeOf(end: string, all: readonly Connection[]): string | null {
   return found.length === 1 ? (found[0]?.inode ?? null) : null;
 }
 
-const PORTS = /^ *\d+: \w+:(\w+) \w+:(\w+) /;
-
 /**
  * Those with one of these ports at an end, by that port. There may be thousands of others, and each line is looked at once. Fields:
  * sl, local, remote, state, queues, timer, retransmits, uid, timeout, inode … (proc_net_tcp of the kernel's docs).
  */
-function connectionsIn(texts: readonly string[], ports: ReadonlySet<number>): Map<number, Connection[]> {
-  const at = new Map<number, Connection[]>();
+function connectionsIn(texts: readonly string[], ports: readonly number[]): Map<number, Connection[]> {
+  const at = new Map(ports.map((port): [number, Connection[]] => [port, []]));
+  /** By the ports as they stand there. */
+  const byHex = new Map([...at].map(([port, found]) => [hexOf(port), found]));
   for (const line of texts.flatMap((text) => text.split('\n'))) {
-    const [, ...ends] = PORTS.exec(line) ?? [];
-    const own = new Set(ends.map((hex) => Number.parseInt(hex, 16)).filter((port) => ports.has(port)));
-    if (own.size === 0) continue;
+    const localEnd = line.indexOf(' ', line.indexOf(': ') + 2);
+    const remoteEnd = line.indexOf(' ', localEnd + 1);
+    const local = byHex.get(line.slice(localEnd - HEX_DIGITS, localEnd));
+    const remote = byHex.get(line.slice(remoteEnd - HEX_DIGITS, remoteEnd));
+    if (local === undefined && remote === undefined) continue;
     const connection = readConnection(line);
     if (connection === null) continue;
-    for (const port of own) at.set(port, [...(at.get(port) ?? []), connection]);
+    local?.push(connection);
+    if (remote !== local) remote?.push(connection);
   }
   return at;
 }
+
+const HEX_DIGITS = 4;
+
+const hexOf = (port: number) => port.toString(16).toUpperCase().padStart(HEX_DIGITS, '0');
 
 function readConnection(line: string): Connection | null {
   const [, local = '', remote = '', , , , , uid, , inode = '0'] = line.trim().split(/\s+/);
