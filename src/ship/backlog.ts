@@ -73,7 +73,7 @@ export function prepareBacklog(
      FROM session AS s LEFT JOIN shipped AS p ON p.target = @target AND p.session = s.number
      WHERE (s.imported_at IS NULL OR @imported) AND ifnull(s.sample, 1) > 0 AND ifnull(p.sample, 1) > 0 AND (
        p.state IS NULL OR p.state = 'open' OR p.revision <> s.revision
-       OR (p.state = 'sealed' AND p.frames <> s.frames)
+       OR (p.state = 'sealed' AND (p.frames <> s.frames OR p.amendments <> s.amendments))
        OR (p.state = 'refused' AND instr(p.reason, @version) = 0 AND (s.redaction IS NOT NULL OR @unredacted)))
      ORDER BY s.end_reason IS NULL, s.started_at`,
   );

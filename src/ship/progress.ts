@@ -25,6 +25,8 @@ export type SessionProgress = {
   exchanges: ExchangeProgress | null;
   /** What of `unfinished` is there, as a word that changes with it; null: we do not know. */
   unfinished: string | null;
+  /** The engine's row of the session says what the local one did at this number of its own. */
+  amendments: number;
   state: ShipState;
   reason: string | null;
 };
@@ -44,12 +46,13 @@ export type Advance = Pick<
   | 'indexed'
   | 'exchanges'
   | 'unfinished'
+  | 'amendments'
   | 'state'
 >;
 
 type Row = Pick<
   SessionProgress,
-  'key' | 'revision' | 'seq' | 'frames' | 'bytes' | 'digest' | 'indexed' | 'state' | 'reason'
+  'key' | 'revision' | 'seq' | 'frames' | 'bytes' | 'digest' | 'indexed' | 'amendments' | 'state' | 'reason'
 >;
 
 export type ProgressBook = {
@@ -72,13 +75,13 @@ type TransactionEnd = 'committed' | 'refused' | 'failed';
 
 export function createProgressBook(store: Store, target: string): ProgressBook {
   const select = store.prepare<[string, number], Row>(
-    `SELECT key, revision, seq, frames, bytes, digest, indexed, state, reason FROM shipped
+    `SELECT key, revision, seq, frames, bytes, digest, indexed, amendments, state, reason FROM shipped
        WHERE target = ? AND session = ?`,
   );
   const put = store.prepare(
     `INSERT OR REPLACE INTO shipped
-       (target, session, key, revision, seq, frames, bytes, indexed, digest, state, reason, at, sample)
-     SELECT @target, @number, @key, @revision, @seq, @frames, @bytes, @indexed, @digest, @state, @reason, @at,
+       (target, session, key, revision, seq, frames, bytes, indexed, digest, amendments, state, reason, at, sample)
+     SELECT @target, @number, @key, @revision, @seq, @frames, @bytes, @indexed, @digest, @amendments, @state, @reason, @at,
        -- What was on its way when another shipper left it out of the sample is there now.
        (SELECT nullif(p.sample, 0) FROM shipped AS p WHERE p.target = @target AND p.session = @number AND p.key = @key)
        WHERE EXISTS (SELECT 1 FROM session WHERE number = @number)`,
@@ -147,6 +150,7 @@ export const AT_THE_BEGINNING = {
   ...{ seq: 0, frames: 0, bytes: 0, digest: NO_DIGEST, part: 0, indexed: 0 },
   exchanges: null,
   unfinished: null,
+  amendments: 0,
 } as const;
 
 /** From now on this store is shipped to this engine. What is not there yet is kept by `prune`. */

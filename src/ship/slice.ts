@@ -112,6 +112,7 @@ export function prepareSlices(
         indexed: messages.indexed,
         exchanges: exchanges.progress,
         unfinished: unfinished?.word ?? progress.unfinished,
+        amendments: Number(row['amendments']),
         state: isWhole ? 'sealed' : 'open',
       },
       weight: frames.weight + ROW_BYTES * messages.count,
@@ -123,7 +124,8 @@ export function prepareSlices(
 /** Whether a slice has anything that the engine does not have yet. */
 export function isEmpty({ rows, changed, parts, unfinished, after, progress }: Slice): boolean {
   const isNothing = rows.size === 0 && changed.length === 0 && parts.length === 0 && unfinished === null;
-  return isNothing && after.state === progress.state && after.seq === progress.seq;
+  const isSame = after.state === progress.state && after.amendments === progress.amendments;
+  return isNothing && isSame && after.seq === progress.seq;
 }
 
 /** The values of a row in the order of the columns. */

@@ -34,7 +34,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 /** Numbers of the local file's own; how it packs payloads, which are shipped as they passed; and what is undecided, which waits. */
 function isOfTheFile(table: string, column: string): boolean {
   if (['rowid', 'codec', 'unpacked'].includes(column)) return true;
-  return table === 'session' && ['number', 'sampling'].includes(column);
+  return table === 'session' && ['number', 'sampling', 'amendments'].includes(column);
 }
 
 test('every column of the local store’s tables has its place in the central schema', () => {

@@ -19,13 +19,10 @@ type Difference = ReturnType<typeof compareRuns>[number];
 
 const REVISION = '2025-11-25';
 
-/** What goes on around the engine, again and again, until `isOver`. Returns how often each was done. */
-async function trouble(
-  relay: Relay,
-  engine: Postgres,
-  isOver: () => boolean,
-): Promise<Record<'killed' | 'slowed' | 'cut', number>> {
-  const done = { killed: 0, slowed: 0, cut: 0 };
+type Done = Record<'killed' | 'slowed' | 'cut', number>;
+
+/** What goes on around the engine, again and again, until `isOver`. Counts in `done` how often each was done. */
+async function trouble(relay: Relay, engine: Postgres, done: Done, isOver: () => boolean): Promise<void> {
   const acts = [
     async () => {
       await engine.kill();
@@ -48,14 +45,14 @@ async function trouble(
       isDue = true;
     });
     await until('more is shipped, or all is over', () => isDue || isOver(), 90_000);
-    if (isOver()) return done;
+    if (isOver()) return;
     await acts[i % acts.length]?.();
   }
 }
 
 withEngine('the conformance suite through a recorder that ships', () => {
   test('finds nothing of an engine that is killed, slow and cut off, and all of it is there in the end', {
-    timeout: 120_000,
+    timeout: 240_000,
   }, async () => {
     const engine = await startPostgres({ settings: { synchronous_commit: 'on', full_page_writes: 'on' } });
     onTestFinished(engine.remove);
@@ -70,23 +67,30 @@ withEngine('the conformance suite through a recorder that ships', () => {
     const recorder = await startRecording(server.url, db, { TAPEDECK_SHIP: url.href });
     onTestFinished(recorder.stop);
 
+    const done = { killed: 0, slowed: 0, cut: 0 };
     const run = { isOver: false };
-    const troubling = trouble(relay, engine, () => run.isOver);
-    const through = await testServer(recorder.url, REVISION).finally(() => {
+    const troubling = trouble(relay, engine, done, () => run.isOver);
+    const through: Awaited<ReturnType<typeof testServer>>[] = [];
+    try {
+      // A fast run may be over before the shipper, which waits longer after each failure, has met all of it.
+      do through.push(await testServer(recorder.url, REVISION));
+      while (Object.values(done).includes(0));
+    } finally {
       run.isOver = true;
-    });
-    const done = await troubling;
+    }
+    await troubling;
     const direct = await testServer(server.url, REVISION);
     expect(direct.accepted).toBe(true);
 
     const leg = { subject: 'server dual-era' };
-    const unexplained = (other: typeof through, without: typeof direct): Difference[] =>
+    const unexplained = (other: typeof direct, without: typeof direct): Difference[] =>
       compareRuns(without.scenarios, other.scenarios).filter(
         (one: Difference) => findReason(leg, one) === undefined,
       );
     const lasting: Difference[] = [];
     // Timing decides some checks: what differs has to differ again, run alone.
-    for (const scenario of new Set(unexplained(through, direct).map((one) => one.scenario)))
+    const differing = through.flatMap((one) => unexplained(one, direct));
+    for (const scenario of new Set(differing.map((one) => one.scenario)))
       lasting.push(
         ...unexplained(
           await testServerScenario(recorder.url, REVISION, scenario),
@@ -94,11 +98,6 @@ withEngine('the conformance suite through a recorder that ships', () => {
         ),
       );
     expect(lasting).toEqual([]);
-    expect(
-      [done.killed, done.slowed, done.cut].every((count) => count > 0),
-      JSON.stringify(done),
-    ).toBe(true);
-
     await recorder.stop();
     endShipper(db);
     const shipped = await shipOnce(host, db);

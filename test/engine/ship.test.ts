@@ -5,12 +5,14 @@ import { expect, test } from 'vitest';
 import { TABLES } from '../../src/engine/tables.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { processStarted } from '../../src/store/file/process.ts';
+import { createPeers } from '../../src/store/write/peers.ts';
+import { createPendingSession, type SessionKey } from '../../src/store/write/pending.ts';
 import { mixLines } from '../bench/mix.js';
 import { type Database, newDatabase, withEngine } from '../support/engine.ts';
 import { FAKE_SECRETS } from '../support/secrets.ts';
 import { differences, engineForHosts, filledStore, shipOnce } from '../support/shipped.ts';
-import { storeSession } from '../support/stored.ts';
-import { ROOT, tapedeckInProcess, tempStore } from '../support/tapedeck.ts';
+import { START, storeSession } from '../support/stored.ts';
+import { ROOT, tapedeckInProcess, tempStore, until } from '../support/tapedeck.ts';
 
 withEngine('shipping', () => {
   test('every session is in the engine afterwards, row by row, and a second time nothing goes', async () => {
@@ -25,6 +27,27 @@ withEngine('shipping', () => {
     expect(await differences(database, [file])).toEqual([]);
     expect((await shipOnce(host, file)).stderr).toMatch(/shipped 0 frames/);
     expect(await differences(database, [file])).toEqual([]);
+  });
+
+  test('what is learned of sessions after they were shipped whole is there too: their client, and its run', async () => {
+    const { database, host } = await engineForHosts();
+    const file = filledStore((store) => {
+      for (const name of ['one', 'two']) storeSession(store, { start: { name, transport: 'http' } });
+    });
+    const shipped = async () => {
+      expect(await shipOnce(host, file)).toMatchObject({ code: 0 });
+      expect(await differences(database, [file])).toEqual([]);
+      return await database.query('SELECT client_pid, runs FROM tapedeck.session ORDER BY name');
+    };
+    const run = { kind: 'peer', key: expect.any(String), id: expect.any(String) };
+    const known = { client_pid: '5', runs: [run] };
+    const unknown = { client_pid: null, runs: [] };
+    expect(await shipped()).toEqual([unknown, unknown]);
+    await learnClients(file, { one: [5], two: [5] });
+    expect(await shipped()).toEqual([known, known]);
+    // Another process has spoken in it, too.
+    await learnClients(file, { one: [5, 6] });
+    expect(await shipped()).toEqual([unknown, known]);
   });
 
   test('a packed session is there with its bytes as they passed', async () => {
@@ -248,6 +271,26 @@ withEngine('shipping', () => {
     });
   });
 });
+
+/** The sessions of these names were on connections from these processes, as a recorder finds out beside the recording. */
+async function learnClients(file: string, pids: Readonly<Record<string, readonly number[]>>): Promise<void> {
+  const store = openStore(file);
+  const find = async (addresses: readonly string[]) =>
+    addresses.map((address) => {
+      const pid = Number(address.split(':')[1]);
+      return { pid, program: 'client', started: String(pid) };
+    });
+  const peers = createPeers(() => store, START.host, find);
+  for (const [name, some] of Object.entries(pids)) {
+    const pending = createPendingSession({ basis: 'session-header', transport: 'http', id: name });
+    pending.key = store
+      .prepare<[string], SessionKey>('SELECT number, id FROM session WHERE name = ?')
+      .get(name) as SessionKey;
+    for (const pid of some) peers.saw(pending, `127.0.0.1:${pid}`);
+  }
+  await until('all clients are looked up', async () => (await peers.look()) === null);
+  store.close();
+}
 
 /** The tables of the engine that hold these bytes. */
 async function holds(database: Database, text: string): Promise<string[]> {

@@ -57,7 +57,7 @@ const LOCAL: Readonly<Record<string, { sql: string; key: string }>> = {
 
 /** Columns that are only the engine's, or are only of the local file. */
 const NOT_COMPARED = new Set([
-  ...['session', 'day', 'odd', 'rowid', 'number_of_row'],
+  ...['session', 'day', 'odd', 'rowid', 'number_of_row', 'amendments'],
   ...['tenant', 'recorder', 'cursor', 'digest', 'sealed_at', 'received_at', 'sample', 'labels', 'runs'],
 ]);
 

@@ -488,4 +488,13 @@ export const MIGRATIONS: readonly string[] = [
   -- By which rules that is decided (JSON); null: all are shipped.
   ALTER TABLE shipper ADD COLUMN sampling TEXT;
   `,
+  // What is learned of a session that was shipped
+  `
+  -- Raised by what is learned of the session without a frame; where shipped has another number, its row in the engine is brought up to date.
+  ALTER TABLE session ADD COLUMN amendments INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE shipped ADD COLUMN amendments INTEGER NOT NULL DEFAULT 0;
+  CREATE TRIGGER run_added AFTER INSERT ON run BEGIN UPDATE session SET amendments = amendments + 1 WHERE number = new.session; END;
+  CREATE TRIGGER run_renamed AFTER UPDATE OF id ON run WHEN new.id <> old.id BEGIN UPDATE session SET amendments = amendments + 1 WHERE number = new.session; END;
+  CREATE TRIGGER run_taken AFTER DELETE ON run BEGIN UPDATE session SET amendments = amendments + 1 WHERE number = old.session; END;
+  `,
 ];

@@ -70,7 +70,8 @@ function write(store: Store, { redaction, session, id, loss, end }: LastWords): 
        client_closed_at = @clientClosedAt, server_closed_at = @serverClosedAt WHERE end_reason IS NULL AND id = @id`,
   );
   const count = store.prepare(
-    'UPDATE session SET dropped = dropped + ?, dropped_bytes = dropped_bytes + ? WHERE id = ?',
+    `UPDATE session SET dropped = dropped + ?, dropped_bytes = dropped_bytes + ?, amendments = amendments + 1
+       WHERE id = ?`,
   );
   const row = { ...session, ...own, clientPid: null, clientProgram: null };
   function insert(): string {

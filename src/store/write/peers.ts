@@ -120,7 +120,10 @@ function isSame(one: ClientProcess, other: ClientProcess): boolean {
 function tie(store: Store, { number }: SessionKey, client: ClientProcess, host: string): void {
   const { pid, program, started } = client;
   store
-    .prepare('UPDATE session SET client_pid = ?, client_program = ?, client_started = ? WHERE number = ?')
+    .prepare(
+      `UPDATE session SET client_pid = ?, client_program = ?, client_started = ?, amendments = amendments + 1
+         WHERE number = ?`,
+    )
     .run(pid, program, started, number);
   prepareRunJoin(store)(number, byProcess('peer', processKey(host, client)));
 }
@@ -129,7 +132,8 @@ function tie(store: Store, { number }: SessionKey, client: ClientProcess, host: 
 function untie(store: Store, { number }: SessionKey): void {
   store
     .prepare(
-      'UPDATE session SET client_pid = NULL, client_program = NULL, client_started = NULL WHERE number = ?',
+      `UPDATE session SET client_pid = NULL, client_program = NULL, client_started = NULL, amendments = amendments + 1
+         WHERE number = ?`,
     )
     .run(number);
   withdrawEvidence(store, number, 'peer');
