@@ -15,9 +15,10 @@ export function median(values) {
 /**
  * One row: what was measured, ours against theirs round by round, and the bound that the design sets, if it sets one.
  * `yardstick` says in a few words whose figure theirs is. `least` are the figures of the plainest recorder, where it took
- * part: how near to theirs any recorder comes on this machine.
+ * part, and `reader` those of the plainest one that reads what it records: so near to theirs comes a recorder that does hardly
+ * anything else.
  */
-export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick, least }, unit) {
+export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick, least, reader }, unit) {
   const ratios = ratiosOf(ours, theirs);
   const isMet = atMost === undefined ? median(ratios) >= atLeast : median(ratios) <= atMost;
   const hasBound = atMost !== undefined || atLeast !== undefined;
@@ -31,6 +32,7 @@ export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick, least
     wanted: hasBound ? wanted : '',
     met: hasBound ? (isMet ? 'yes' : 'NO') : '',
     ...(least && { least: `${median(ratiosOf(least, theirs)).toFixed(2)}×` }),
+    ...(reader && { reader: `${median(ratiosOf(reader, theirs)).toFixed(2)}×` }),
   };
 }
 

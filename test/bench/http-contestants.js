@@ -24,6 +24,7 @@ const CONTESTANTS = {
   direct: () => null,
   bare: (url) => [process.execPath, join(here, 'http-relay.js'), url],
   least: (url, files) => [process.execPath, join(here, 'least-proxy.js'), url, files.least],
+  reader: (url, files) => [process.execPath, join(here, 'least-proxy.js'), url, files.least, 'reads'],
   tapedeck: (url, files) => [...tapedeck, url, '--listen', '127.0.0.1:0', '--db', files.store],
   unredacted: (url, files) => [
     ...tapedeck,
@@ -55,14 +56,17 @@ export function isInstalled(command, argument) {
 }
 
 /**
- * `measure(url, processor)` gives the figures of one contestant in one round: all are collected by contestant and figure.
+ * Leaves out those of the names `without`. `measure(url, processor)` gives the figures of one contestant in one round: all are collected by contestant and figure.
  * `processor()` is the processor time that it has taken so far, in microseconds; null if there is none. Three of
  * them are counts: `failed`, what was asked for and did not come; `messages`, those that passed, both ways; and
  * `brokenOff`, the most requests that the client may have left without waiting for an answer.
  */
-export async function measureInTurn(folder, { rounds, progress, what, measure }) {
+export async function measureInTurn(folder, { rounds, progress, what, measure, without = [] }) {
   const names = Object.keys(CONTESTANTS).filter(
-    (name) => (name !== 'mitmdump' || hasMitmdump) && (name !== 'unredacted' || other === undefined),
+    (name) =>
+      !without.includes(name) &&
+      (name !== 'mitmdump' || hasMitmdump) &&
+      (name !== 'unredacted' || other === undefined),
   );
   const results = Object.fromEntries(names.map((name) => [name, {}]));
   const count = { arrived: 0, messages: 0, lost: 0, extra: 0, isChecked: true };

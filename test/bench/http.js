@@ -5,11 +5,12 @@ import { load } from './load.js';
 
 const MANY = 32;
 
-export async function benchHttp(folder, { httpRounds, httpSeconds, progress }) {
+export async function benchHttp(folder, { httpRounds, httpSeconds, hasReader, progress }) {
   const { results, count } = await measureInTurn(folder, {
     rounds: httpRounds,
     progress,
     what: 'HTTP',
+    without: hasReader ? [] : ['reader'],
     measure: (url, processor) => measure(url, processor, httpSeconds),
   });
   return {
@@ -63,7 +64,7 @@ function histogramsOf(results) {
   return { '1 connection': of('oneClasses'), [`${MANY} connections`]: of('manyClasses') };
 }
 
-function httpRows({ bare, least, tapedeck, unredacted }, count) {
+function httpRows({ bare, least, reader, tapedeck, unredacted }, count) {
   const row = (what, figure, bound, unit) => {
     const yardstick = 'httpxy alone';
     return withLoss(
@@ -71,7 +72,7 @@ function httpRows({ bare, least, tapedeck, unredacted }, count) {
         `HTTP JSON, ${what}`,
         tapedeck[figure],
         bare[figure],
-        { ...bound, yardstick, least: least[figure] },
+        { ...bound, yardstick, least: least[figure], reader: reader?.[figure] },
         unit,
       ),
       count,

@@ -1,14 +1,16 @@
 // The least that a recorder over HTTP costs: the proxy library alone, and a copy of each exchange for a thread that writes
-// it down.
+// it down. With a third argument, `reads`, that thread looks at the bodies, too (least-writer.js).
 import { Agent, createServer } from 'node:http';
 import { Worker } from 'node:worker_threads';
 import { createProxyServer } from 'http-proxy';
 
 const EVERY_MS = 5;
 const EXCHANGE = Symbol('exchange');
-const [url, file] = process.argv.slice(2);
+const [url, file, reads] = process.argv.slice(2);
 const { protocol, hostname, port } = new URL(url);
-const writer = new Worker(new URL('least-writer.js', import.meta.url), { workerData: file });
+const writer = new Worker(new URL('least-writer.js', import.meta.url), {
+  workerData: { file, reads: reads === 'reads' },
+});
 const proxy = createProxyServer({
   target: { protocol, hostname, port },
   agent: new Agent({ keepAlive: true }),

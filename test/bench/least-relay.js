@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 const EVERY_MS = 5;
 const [file, command, ...args] = process.argv.slice(2);
 const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-const writer = new Worker(new URL('least-writer.js', import.meta.url), { workerData: file });
+const writer = new Worker(new URL('least-writer.js', import.meta.url), { workerData: { file } });
 let chunks = [];
 
 function note(channel) {

@@ -27,6 +27,7 @@ export async function benchSse(folder, { httpRounds, events, floodEvents, progre
     rounds: httpRounds,
     progress,
     what: 'SSE',
+    without: ['reader'],
     measure: (url) => measure(url, events),
   });
   const rows = [sseRow(results, count), ...(await floodRows(folder, floodEvents, progress))];
