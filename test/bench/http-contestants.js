@@ -56,7 +56,8 @@ export function isInstalled(command, argument) {
 }
 
 /**
- * Leaves out those of the names `without`. `measure(url, processor)` gives the figures of one contestant in one round: all are collected by contestant and figure.
+ * `measure(url, processor)` gives the figures of one contestant in one round: all are collected by contestant and figure.
+ * Contestants whose names are in `without` take no part.
  * `processor()` is the processor time that it has taken so far, in microseconds; null if there is none. Three of
  * them are counts: `failed`, what was asked for and did not come; `messages`, those that passed, both ways; and
  * `brokenOff`, the most requests that the client may have left without waiting for an answer.

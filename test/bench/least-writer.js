@@ -1,6 +1,6 @@
 // The thread of the plainest recorder: rows go into SQLite as they come. It looks at nothing, masks nothing, and keeps no
-// index but the ones by which a row is found. With `reads` it looks at the bodies of HTTP as quickly as can be: it parses each
-// one, and searches it for a few signs of secrets.
+// index but the ones by which a row is found. With `reads` it looks at each payload as quickly as can be: it parses it, and
+// searches it for a few signs of secrets.
 import { parentPort, workerData } from 'node:worker_threads';
 import Database from 'better-sqlite3';
 
@@ -60,14 +60,8 @@ function addExchange({
   got,
 }) {
   insertExchange.run(number, method, path, headers, status, answerHeaders, at, answeredAt, endedAt);
-  for (const [channel, time, pieces] of [
-    ['request', at, asked],
-    ['response', answeredAt, got],
-  ]) {
-    const payload = Buffer.concat(pieces);
-    if (reads) look(payload);
-    addFrame(channel, time, number, payload);
-  }
+  addFrame('request', at, number, Buffer.concat(asked));
+  addFrame('response', answeredAt, number, Buffer.concat(got));
 }
 
 /** Nothing is done with what it sees. */
@@ -78,6 +72,7 @@ function look(payload) {
 }
 
 function addFrame(channel, at, http, payload) {
+  if (reads) look(payload);
   seq += 1;
   insertFrame.run(seq, at, channel, payload.length, http, payload);
 }
