@@ -138,7 +138,7 @@ function readRequest(row: HttpExchange, request: Members, at: number): void {
   row.version = request.text('version') ?? '1.1';
   row.client = request.text('client') ?? '';
   row.requestHeaders = request.pairs('headers') ?? [];
-  row.edits.unshift(...readEdits(request, 'request'));
+  row.edits = [...readEdits(request, 'request'), ...row.edits];
   const body = request.object('body');
   if (body !== null) {
     body.only('ms', 'bytes', 'trailers');
@@ -163,7 +163,7 @@ function readResponse(row: HttpExchange, response: Members, at: number): void {
   row.statusText = response.text('statusText') ?? '';
   row.responseHeaders = response.pairs('headers') ?? [];
   row.responseBytes = response.count('bytes') ?? 0;
-  row.edits.push(...readEdits(response, 'response'));
+  row.edits = [...row.edits, ...readEdits(response, 'response')];
 }
 
 function readEnd(row: HttpExchange, end: Members, at: number, frames: number): void {

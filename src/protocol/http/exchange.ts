@@ -2,7 +2,7 @@
 
 import type { InvalidReason, Message } from '../message/message.ts';
 import type { FramePart } from '../wire/frame.ts';
-import type { HttpEndEvent, HttpRequestEvent, HttpResponseEvent } from '../wire/http-event.ts';
+import type { HeaderEdit, HttpEndEvent, HttpRequestEvent, HttpResponseEvent } from '../wire/http-event.ts';
 
 /** A header that tapedeck changed: in which head, its name, and the value that its sender wrote. */
 export type SidedEdit = { side: 'request' | 'response'; header: string; original: string };
@@ -33,8 +33,13 @@ export type HttpExchange = {
   endedAfter: number | null;
   closedBy: HttpEndEvent['closedBy'] | null;
   error: string | null;
-  edits: SidedEdit[];
+  /** Never changed in place: many exchanges may have the same list. */
+  edits: readonly SidedEdit[];
 };
+
+const NO_EDITS: readonly SidedEdit[] = [];
+
+const NO_HEADERS: readonly string[] = [];
 
 /** An HTTP exchange that has only begun. `at`: microseconds since the Unix epoch. */
 export function newHttpExchange(number: number, at: number): HttpExchange {
@@ -44,14 +49,14 @@ export function newHttpExchange(number: number, at: number): HttpExchange {
     path: '',
     version: '',
     client: '',
-    requestHeaders: [],
-    requestTrailers: [],
+    requestHeaders: NO_HEADERS,
+    requestTrailers: NO_HEADERS,
     requestBytes: 0,
     informations: [],
     status: null,
     statusText: null,
     responseHeaders: null,
-    responseTrailers: [],
+    responseTrailers: NO_HEADERS,
     responseBytes: 0,
     at,
     requestEndedAt: null,
@@ -60,7 +65,7 @@ export function newHttpExchange(number: number, at: number): HttpExchange {
     endedAfter: null,
     closedBy: null,
     error: null,
-    edits: [],
+    edits: NO_EDITS,
   };
 }
 
@@ -72,7 +77,7 @@ export function beginHttpExchange(event: HttpRequestEvent): HttpExchange {
   httpExchange.version = event.httpVersion;
   httpExchange.client = event.clientAddress;
   httpExchange.requestHeaders = event.rawHeaders;
-  httpExchange.edits = event.edits.map((edit) => ({ side: 'request', ...edit }));
+  httpExchange.edits = requestEdits(event.edits);
   return httpExchange;
 }
 
@@ -81,7 +86,25 @@ export function addResponse(httpExchange: HttpExchange, event: HttpResponseEvent
   httpExchange.statusText = event.statusMessage;
   httpExchange.responseHeaders = event.rawHeaders;
   httpExchange.responseAt = event.at;
-  for (const edit of event.edits) httpExchange.edits.push({ side: 'response', ...edit });
+  if (event.edits.length > 0)
+    httpExchange.edits = [...httpExchange.edits, ...event.edits.map((edit) => sided('response', edit))];
+}
+
+/** The same list for the same list: `Host` is edited alike in thousands of requests. */
+function requestEdits(edits: readonly HeaderEdit[]): readonly SidedEdit[] {
+  if (edits.length === 0) return NO_EDITS;
+  let known = knownEdits.get(edits);
+  if (known === undefined) {
+    known = edits.map((edit) => sided('request', edit));
+    knownEdits.set(edits, known);
+  }
+  return known;
+}
+
+const knownEdits = new WeakMap<readonly HeaderEdit[], readonly SidedEdit[]>();
+
+function sided(side: SidedEdit['side'], edit: HeaderEdit): SidedEdit {
+  return { side, ...edit };
 }
 
 export function addEnd(httpExchange: HttpExchange, event: HttpEndEvent, lastSeq: number): void {

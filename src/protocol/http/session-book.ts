@@ -38,6 +38,8 @@ export type SessionChange =
 export type RequestKind = 'initialize' | 'modern' | 'legacy' | 'stream' | 'other';
 
 export type Session = Shelved & {
+  /** What it was when it was put on its shelves; null: it stands on none. */
+  shelvedAs: Standing | null;
   readonly number: number;
   basis: HttpBasis;
   keys: string[];
@@ -64,11 +66,20 @@ export type Session = Shelved & {
   endReason: HttpEndReason | null;
 };
 
+/** What of a session its shelves depend on. */
+export type Standing = Pick<
+  Session,
+  'basis' | 'established' | 'credentials' | 'isRefused' | 'isModern' | 'client' | 'protocolVersion'
+>;
+
 /** In microseconds: how long a session may lie idle that is known by a key, that is not, that is still being set up. */
 export type IdleGaps = { known: number; stateless: number; settingUp: number };
 
-/** `isHere`: it was last on the connection in question. */
-export type Suits = (session: Session, isHere: boolean) => boolean;
+/** Where to look for a session for a request, and what it has to be like. `isHere`: it was last on the connection in question. */
+export type Wanted<A> = {
+  from(asked: A): readonly string[];
+  suits(session: Session, asked: A, isHere: boolean): boolean;
+};
 
 export type BookLimits = { maxOpen: number; maxRemembered: number; maxFinished: number };
 
@@ -88,10 +99,8 @@ export type SessionBook = {
   endIdle(at: number): void;
   /** Says what the session has become: by these names `pick` finds it, as long as it is open. */
   shelve(session: Session, names: readonly string[]): void;
-  /** The open session that this connection carried last. */
-  on(connection: string, at: number): Session | undefined;
-  /** Of the open sessions that suit, the one on this connection, else of these shelves the one that was active last. */
-  pick(connection: string, at: number, from: readonly string[], suits: Suits): Session | undefined;
+  /** Of the open sessions that suit, the one on this connection, else of the shelves the one that was active last. */
+  pick<A>(connection: string, at: number, wanted: Wanted<A>, asked: A): Session | undefined;
   /** The open session, if it is the only one. */
   only(at: number): Session | undefined;
   numbers(): number[];
@@ -168,8 +177,7 @@ export function createSessionBook(
     session.inFlight += 1;
     quiet.delete(session.number);
     touch(session, at);
-    byConnection.set(connection, session);
-    byConnection.use(connection);
+    if (byConnection.use(connection) !== session) byConnection.set(connection, session);
   }
 
   function reopen(session: Session, at: number): void {
@@ -185,10 +193,11 @@ export function createSessionBook(
     session.lastActive = Math.max(session.lastActive, at);
     turns += 1;
     session.turn = turns;
-    opened.use(session.number);
-    quiet.use(session.number);
-    finished.use(session.number);
-    shelves.use(session);
+    if (isOpen(session)) {
+      opened.use(session.number);
+      if (session.inFlight === 0) quiet.use(session.number);
+      shelves.use(session);
+    } else finished.use(session.number);
   }
 
   function leave(session: Session, at: number): void {
@@ -203,6 +212,7 @@ export function createSessionBook(
     opened.delete(session.number);
     quiet.delete(session.number);
     shelves.put(session, NONE);
+    session.shelvedAs = null;
     keys.move(session.keys, session);
     onChange({ type: 'ended', session: session.number, at, reason });
     (mayGoOn(session) ? resting : finished).set(session.number, session);
@@ -240,10 +250,11 @@ export function createSessionBook(
     return session !== undefined && isAlive(session, at) ? session : undefined;
   }
 
-  function pick(connection: string, at: number, from: readonly string[], suits: Suits): Session | undefined {
+  function pick<A>(connection: string, at: number, wanted: Wanted<A>, asked: A): Session | undefined {
     const here = on(connection, at);
-    if (here !== undefined && suits(here, true)) return here;
-    return shelves.latest(from, (session) => isAlive(session, at) && suits(session, false));
+    if (here !== undefined && wanted.suits(here, asked, true)) return here;
+    const suits = (session: Session) => isAlive(session, at) && wanted.suits(session, asked, false);
+    return shelves.latest(wanted.from(asked), suits);
   }
 
   function only(at: number): Session | undefined {
@@ -259,7 +270,7 @@ export function createSessionBook(
       .sort((a, b) => a - b);
   return {
     ...{ open, known: keys.find, learn, rebase, leaveUnnamed, enter, touch, leave, end, endIdle, shelve },
-    ...{ on, pick, only, numbers },
+    ...{ pick, only, numbers },
   };
 }
 
@@ -297,6 +308,7 @@ function newSession(number: number, at: number): Session {
     lastActive: at,
     endReason: null,
     shelves: NONE,
+    shelvedAs: null,
     turn: 0,
   };
 }

@@ -9,6 +9,7 @@
  */
 
 import type { Message } from '../message/message.ts';
+import { NumberMap } from '../number-map.ts';
 import {
   createSessionBook,
   type HttpBasis,
@@ -20,7 +21,8 @@ import {
   type Session,
   type SessionBook,
   type SessionChange,
-  type Suits,
+  type Standing,
+  type Wanted,
 } from './session-book.ts';
 
 export type { HttpBasis, HttpEndReason, HttpTransport, SessionChange };
@@ -50,7 +52,10 @@ export type HttpSessionsOptions = {
   maxFinished?: number;
 };
 
-type SessionExchange = { facts: RequestFacts; body: Body; session: Session; status: number | null };
+/** A request that belongs somewhere: what its head says, and its body. */
+type Asked = { readonly facts: RequestFacts; body: Body };
+
+type SessionExchange = Asked & { readonly session: Session; status: number | null };
 
 const MINUTE = 60_000_000;
 
@@ -67,13 +72,13 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
   const { onChange, idle = IDLE, maxOpen = MAX_SESSIONS, maxRemembered = MAX_SESSIONS } = options;
   const { maxFinished = Math.min(MAX_FINISHED, maxRemembered) } = options;
   const book = createSessionBook(onChange, idle, { maxOpen, maxRemembered, maxFinished });
-  const exchanges = new Map<number, SessionExchange>();
+  const exchanges = new NumberMap<SessionExchange>();
 
   function assign(request: RequestFacts, messages: readonly Message[] | null): number {
     // An empty header names nothing.
-    const facts = { ...request, sessionId: request.sessionId || null };
+    const facts = request.sessionId === '' ? { ...request, sessionId: null } : request;
     const body = describe(facts, messages);
-    const session = choose(book, facts, body) ?? book.open(facts.at);
+    const session = choose(book, { facts, body }) ?? book.open(facts.at);
     if (facts.sessionId !== null) name(session, facts.sessionId);
     book.enter(session, facts.connection, facts.at);
     const exchange: SessionExchange = { facts, body, session, status: null };
@@ -142,7 +147,10 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
     if (session.basis === 'stateless' && session.established === 'by-message') book.leaveUnnamed(session);
   }
 
+  /** Mostly a request changes nothing of it. */
   function shelve(session: Session): void {
+    if (session.endReason !== null || isAsShelved(session)) return;
+    session.shelvedAs = standingOf(session);
     book.shelve(session, shelvesOf(session));
   }
 
@@ -151,8 +159,8 @@ export function createHttpSessions(options: HttpSessionsOptions): HttpSessions {
 
 /** The session takes on what the request tells, and waits for the answer. */
 function begin({ facts, body, session }: SessionExchange): void {
-  // A body that is not read yet may be anything.
-  if (body.kind !== 'other' || facts.method === 'POST') {
+  // A body that is not read yet may be anything. What is founded for good waits for nothing.
+  if (mayBeFounded(session) && (body.kind !== 'other' || facts.method === 'POST')) {
     session.pending ??= new Map();
     session.pending.set(facts.exchange, body.kind);
   }
@@ -248,18 +256,17 @@ type Body = { kind: RequestKind; isProbe: boolean; client: string | null; protoc
 /** A client that lost its stream comes back within 30 s (TypeScript SDK). */
 const MOMENT = 60_000_000;
 
-function choose(book: SessionBook, facts: RequestFacts, body: Body): Session | undefined {
+function choose(book: SessionBook, asked: Asked): Session | undefined {
+  const { facts, body } = asked;
   const { connection, at, method, target, sessionId } = facts;
   if (sessionId !== null) return book.known(headerKey(sessionId));
   const announced = method === 'GET' ? undefined : book.known(targetKey(target));
   if (announced !== undefined) return announced;
-  if (body.kind === 'other')
-    return book.on(connection, at) ?? book.pick(connection, at, [NEW], isBeingSetUp) ?? book.only(at);
-  for (const { from, suits } of suiting(facts, body)) {
-    const session = book.pick(connection, at, from, suits);
+  for (const rule of RULES[body.kind]) {
+    const session = book.pick(connection, at, rule, asked);
     if (session !== undefined) return session;
   }
-  return undefined;
+  return body.kind === 'other' ? book.only(at) : undefined;
 }
 
 /** Those that are being set up. */
@@ -267,6 +274,25 @@ const NEW = 'new';
 
 /** Those whose credentials the latest answer refused. */
 const REFUSED = 'refused';
+
+function standingOf(session: Session): Standing {
+  const { basis, established, credentials, isRefused, isModern, client, protocolVersion } = session;
+  return { basis, established, credentials, isRefused, isModern, client, protocolVersion };
+}
+
+function isAsShelved(session: Session): boolean {
+  const before = session.shelvedAs;
+  return (
+    before !== null &&
+    before.basis === session.basis &&
+    before.established === session.established &&
+    before.credentials === session.credentials &&
+    before.isRefused === session.isRefused &&
+    before.isModern === session.isModern &&
+    before.client === session.client &&
+    before.protocolVersion === session.protocolVersion
+  );
+}
 
 /** Where a session stands to be found by rules 3 to 7, which find no session that a key names. */
 function shelvesOf(session: Session): string[] {
@@ -294,60 +320,66 @@ function withCredentials(credentials: string | null): string {
   return credentials === null ? 'open to all' : `for ${credentials}`;
 }
 
-/** On which shelves to look, and what a session has to be like. */
-type Wanted = { from: readonly string[]; suits: Suits };
+/** Rules 3 to 7, the best first. No closures are made for a request: there may be thousands a second. */
+const RULES: Readonly<Record<RequestKind, readonly Wanted<Asked>[]>> = {
+  initialize: [
+    {
+      from: ({ body }) => [NEW, probedBy(body)],
+      suits: (session, { facts, body }) =>
+        (isFree(session) && isNoOther(session, facts, body)) || hasOnlyProbed(session, body),
+    },
+  ],
+  modern: [
+    {
+      from: ({ facts, body }) => [modernOf(body, facts.credentials), NEW],
+      suits: (session, { facts, body }) =>
+        isSameModern(session, body) && session.credentials === facts.credentials,
+    },
+    {
+      from: () => [REFUSED],
+      suits: (session, { body }) => isSameModern(session, body) && session.isRefused,
+    },
+    {
+      from: () => [NEW],
+      suits: (session, { facts, body }) =>
+        isFree(session) && isNoOther(session, facts, body) && mayTake(session, facts),
+    },
+  ],
+  legacy: [
+    {
+      from: ({ facts }) => [withCredentials(facts.credentials)],
+      suits: (session, { facts, body }) =>
+        isSameLegacy(session, body) && session.credentials === facts.credentials,
+    },
+    {
+      from: () => [REFUSED],
+      suits: (session, { body }) => isSameLegacy(session, body) && session.isRefused,
+    },
+    {
+      from: () => [NEW],
+      suits: (session, { facts }) =>
+        isBeingSetUp(session) &&
+        !isOpening(session) &&
+        isSameAgent(session, facts) &&
+        mayTake(session, facts),
+    },
+  ],
+  stream: [
+    {
+      from: ({ facts }) => [NEW, withCredentials(facts.credentials)],
+      suits: (session, { facts }, isHere) =>
+        (isFree(session) && mayTake(session, facts)) || mayStream(session, facts, isHere),
+    },
+  ],
+  other: [
+    { from: () => [], suits: () => true },
+    { from: () => [NEW], suits: isBeingSetUp },
+  ],
+};
 
-/** Rules 3 to 6, the best first. */
-function suiting(facts: RequestFacts, body: Body): Wanted[] {
-  const { credentials } = facts;
-  switch (body.kind) {
-    case 'initialize':
-      return [
-        {
-          from: [NEW, probedBy(body)],
-          suits: (session) =>
-            (isFree(session) && isNoOther(session, facts, body)) || hasOnlyProbed(session, body),
-        },
-      ];
-    case 'modern':
-      return [
-        {
-          from: [modernOf(body, credentials), NEW],
-          suits: (session) => isSameModern(session, body) && session.credentials === credentials,
-        },
-        { from: [REFUSED], suits: (session) => isSameModern(session, body) && session.isRefused },
-        {
-          from: [NEW],
-          suits: (session) => isFree(session) && isNoOther(session, facts, body) && mayTake(session, facts),
-        },
-      ];
-    case 'legacy':
-      return [
-        {
-          from: [withCredentials(credentials)],
-          suits: (session) => isSameLegacy(session, body) && session.credentials === credentials,
-        },
-        { from: [REFUSED], suits: (session) => isSameLegacy(session, body) && session.isRefused },
-        {
-          from: [NEW],
-          suits: (session) =>
-            isBeingSetUp(session) &&
-            !isOpening(session) &&
-            isSameAgent(session, facts) &&
-            mayTake(session, facts),
-        },
-      ];
-    case 'stream':
-      return [
-        {
-          from: [NEW, withCredentials(credentials)],
-          suits: (session, isHere) =>
-            (isFree(session) && mayTake(session, facts)) || mayStream(session, facts, isHere),
-        },
-      ];
-    case 'other':
-      return [];
-  }
+/** Whether what is in flight decides where the next request belongs. */
+function mayBeFounded({ basis, established }: Session): boolean {
+  return basis === 'stateless' && established !== 'by-message';
 }
 
 function isFree(session: Session): boolean {
@@ -397,19 +429,30 @@ function mayStream(session: Session, facts: RequestFacts, isHere: boolean): bool
   return isHere || inFlight > 0 || facts.at - lastActive <= MOMENT;
 }
 
+const OTHER: Body = { kind: 'other', isProbe: false, client: null, protocolVersion: null };
+
+const STREAM: Body = { ...OTHER, kind: 'stream' };
+
 function describe(facts: RequestFacts, messages: readonly Message[] | null): Body {
   const heard = messages ?? [];
-  const plain: Body = { kind: 'other', isProbe: false, client: null, protocolVersion: null };
-  const initialize = heard.find((message) => canonicalOf(message) === 'initialize');
-  if (initialize !== undefined) return { ...plain, kind: 'initialize', client: clientOf(initialize) };
-  const modern = heard.find(({ details }) => details.isModern);
+  const initialize = heard.find(isInitialize);
+  if (initialize !== undefined) return { ...OTHER, kind: 'initialize', client: clientOf(initialize) };
+  const modern = heard.find(isModern);
   if (modern !== undefined) {
     const { protocolVersion } = modern.details;
     const isProbe = canonicalOf(modern) === 'server/discover';
     return { kind: 'modern', isProbe, client: clientOf(modern), protocolVersion };
   }
-  if (heard.some(isRpc)) return { ...plain, kind: 'legacy', protocolVersion: facts.protocolVersion };
-  return mayBeStream(facts) ? { ...plain, kind: 'stream' } : plain;
+  if (heard.some(isRpc)) return { ...OTHER, kind: 'legacy', protocolVersion: facts.protocolVersion };
+  return mayBeStream(facts) ? STREAM : OTHER;
+}
+
+function isInitialize(message: Message): boolean {
+  return canonicalOf(message) === 'initialize';
+}
+
+function isModern({ details }: Message): boolean {
+  return details.isModern;
 }
 
 function mayBeStream({ method, sessionId, acceptsEvents }: RequestFacts): boolean {

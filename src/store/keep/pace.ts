@@ -4,7 +4,13 @@
  * traffic is indexed at once, and a flood costs it little more than the storing of its frames.
  */
 
-const SHARE = 0.02;
+export const INDEX_SHARE = 0.02;
+
+/**
+ * Where the index has fallen behind, so that frames have to be read back from the store: it cannot catch up before a pause, and what
+ * it takes is taken from those who write.
+ */
+export const BEHIND_SHARE = 0.005;
 
 const MAX_CREDIT_MS = 20;
 
@@ -30,12 +36,12 @@ type Pace = {
   onWorked(began: number, ended: number): void;
   /** Whole milliseconds until the next slice may begin. */
   waitMs(now: number): number;
-  /** How long a slice that begins now may take. */
+  /** How long a slice that begins now may take; 0: none may, because traffic goes on that was to pause. */
   sliceMs(now: number): number;
 };
 
 /** All times in milliseconds of one monotonic clock. `share` of the time, while traffic flows. */
-export function createPace(share: () => number = () => SHARE): Pace {
+export function createPace(share: () => number = () => INDEX_SHARE): Pace {
   let credit = MAX_CREDIT_MS;
   let creditedAt = 0;
   let lastTraffic = Number.NEGATIVE_INFINITY;
@@ -63,7 +69,8 @@ export function createPace(share: () => number = () => SHARE): Pace {
     sliceMs(now) {
       addCredit(now);
       const isQuiet = now - lastTraffic >= QUIET_AFTER_MS;
-      return isQuiet ? MAX_SLICE_MS : Math.min(MAX_BUSY_SLICE_MS, Math.max(credit, 0));
+      if (isQuiet) return MAX_SLICE_MS;
+      return credit < LEAST_CREDIT_MS ? 0 : Math.min(MAX_BUSY_SLICE_MS, credit);
     },
   };
 }

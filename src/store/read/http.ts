@@ -163,10 +163,17 @@ export function prepareClosedHttpExchanges(store: Store): (session: number) => C
 type Ending = Pick<HttpExchange, 'number' | 'status' | 'closedBy' | 'endedAfter'>;
 
 /** How an exchange concludes what was asked on it; empty where it has not ended, or messages alone do. */
-export function closingOf({ number, status, closedBy, endedAfter: after }: Ending): ClosedHttpExchange[] {
+export function closingOf({
+  number,
+  status,
+  closedBy,
+  endedAfter: after,
+}: Ending): readonly ClosedHttpExchange[] {
   const how = httpClosing({ status, closedBy });
-  return after === null || how === null ? [] : [{ number, how, after }];
+  return after === null || how === null ? NONE : [{ number, how, after }];
 }
+
+const NONE: readonly ClosedHttpExchange[] = [];
 
 export type PrimingEvent = { retry: string | null };
 

@@ -69,7 +69,7 @@ const NOTHING: readonly Buffer[] = [];
 /** A class, because there is one for every exchange, and closures cost more. */
 export class OpenHttpExchange {
   /** Its number within the proxy run. */
-  readonly #id: number;
+  readonly id: number;
   readonly #run: HttpRun;
   readonly #row: HttpExchange;
   readonly #isMcp: boolean;
@@ -84,7 +84,7 @@ export class OpenHttpExchange {
   #unfinished: Partial<Record<HttpChannel, UnfinishedFrame>> = {};
 
   constructor(event: HttpRequestEvent, run: HttpRun) {
-    this.#id = event.exchange;
+    this.id = event.exchange;
     this.#run = run;
     this.#row = beginHttpExchange(event);
     this.#isMcp = pathOf(event.path) === run.mcpPath;
@@ -153,13 +153,13 @@ export class OpenHttpExchange {
   assign(messages: readonly Message[] | null): PendingSession {
     const { sessions, sessionOf } = this.#run;
     if (this.#session !== null) {
-      if (messages !== null) sessions.read(this.#id, messages);
+      if (messages !== null) sessions.read(this.id, messages);
       return this.#session;
     }
     const { at, client, method, path, requestHeaders: headers } = this.#row;
     const number = sessions.assign(
       {
-        exchange: this.#id,
+        exchange: this.id,
         ...{ at, method },
         connection: client,
         target: path,
@@ -258,7 +258,7 @@ export class OpenHttpExchange {
     this.#isDecoded = event.isDecoded === true;
     this.assign(null).touch(this.#row);
     const sessionId = headerOf(event.rawHeaders, 'mcp-session-id') || null;
-    sessions.responded(this.#id, { at: event.at, status: event.status, sessionId });
+    sessions.responded(this.id, { at: event.at, status: event.status, sessionId });
     if (mediaTypeOf(event.rawHeaders) !== EVENTS_TYPE) return;
     this.#events = createEventCollector({
       coding: this.#responseCoding(),
@@ -299,7 +299,7 @@ export class OpenHttpExchange {
     if (session === null) return;
     const fields = block.isDecoded && !block.truncated ? readSse(block.payload) : null;
     if (fields?.event === 'endpoint' && row.method === 'GET') {
-      sessions.endpoint(this.#id, (fields.data ?? '').toString());
+      sessions.endpoint(this.id, (fields.data ?? '').toString());
     }
     let isReplayed = false;
     if (fields?.id != null && fields.data !== null && fields.data.length > 0) {

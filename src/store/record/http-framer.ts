@@ -2,6 +2,7 @@
 
 import { BoundedMap } from '../../protocol/bounded.ts';
 import { createHttpSessions, MAX_SESSIONS, type SessionChange } from '../../protocol/http/sessions.ts';
+import { NumberMap } from '../../protocol/number-map.ts';
 import type { HttpEndEvent } from '../../protocol/wire/http-event.ts';
 import type { PendingSession } from '../write/pending.ts';
 import type { Framer } from './framer.ts';
@@ -33,9 +34,9 @@ export function createHttpFramer({
   const readItem = createHttpItemReader();
   const seen = createSeenEvents();
   const run: HttpRun = { ...options, sessions, sessionOf, hasSeen: seen.hasSeen };
-  const open = new Map<number, OpenHttpExchange>();
+  const open = new NumberMap<OpenHttpExchange>();
   /** Those of them to which something came since nothing of them was left to store. */
-  const stirred = new Set<OpenHttpExchange>();
+  const stirred = new NumberMap<OpenHttpExchange>();
   const ending = new Set<Promise<void>>();
 
   let isCrowded = false;
@@ -74,7 +75,7 @@ export function createHttpFramer({
   function end(exchange: OpenHttpExchange, event: HttpEndEvent): void {
     const close = () => {
       open.delete(event.exchange);
-      stirred.delete(exchange);
+      stirred.delete(event.exchange);
       sessions.ended(event.exchange, event.at, event.closedBy);
     };
     const left = exchange.end(event);
@@ -92,7 +93,7 @@ export function createHttpFramer({
       if (item.type === 'request') {
         const begun = new OpenHttpExchange(item, run);
         open.set(item.exchange, begun);
-        stirred.add(begun);
+        stirred.set(item.exchange, begun);
         return;
       }
       const exchange = open.get(item.exchange);
@@ -100,16 +101,15 @@ export function createHttpFramer({
         if (item.type === 'lost') loseWhole(item);
         return;
       }
-      stirred.add(exchange);
+      stirred.set(item.exchange, exchange);
       if (item.type === 'lost') exchange.lose(item);
       else if (item.type === 'end') end(exchange, item);
       else if (item.type !== 'response-body' || !exchange.session?.isLeftOut) exchange.feed(item);
     },
     /** Forgets an exchange that it cannot go on with. */
     abandon({ owner, bytes: { length: bytes }, at }) {
-      const exchange = open.get(owner);
-      const session = exchange?.session;
-      if (exchange !== undefined) stirred.delete(exchange);
+      const session = open.get(owner)?.session;
+      stirred.delete(owner);
       open.delete(owner);
       if (session) session.lose(1, bytes);
       else loseWhole({ type: 'lost', exchange: owner, at, side: 'exchange', pieces: 1, bytes });
@@ -117,13 +117,14 @@ export function createHttpFramer({
     },
     gap() {},
     unfinished() {
-      for (const exchange of stirred) exchange.assign(null);
-      return [...stirred].flatMap((exchange) => exchange.unfinished());
+      const all = stirred.values();
+      for (const exchange of all) exchange.assign(null);
+      return all.flatMap((exchange) => exchange.unfinished());
     },
     hasUnfinished() {
-      for (const exchange of stirred) {
+      for (const exchange of stirred.values()) {
         if (exchange.session === null || exchange.unfinished().length > 0) return true;
-        if (!exchange.isDecoding) stirred.delete(exchange);
+        if (!exchange.isDecoding) stirred.delete(exchange.id);
       }
       return false;
     },

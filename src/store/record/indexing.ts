@@ -1,9 +1,10 @@
 /** The indexes of the sessions that are recorded: made after their frames are stored, as far as time allows. */
 
 import { BoundedMap } from '../../protocol/bounded.ts';
+import type { HttpExchange } from '../../protocol/http/exchange.ts';
 import { headerOf } from '../../protocol/http/headers.ts';
 import type { Store } from '../file/open.ts';
-import { closingOf, TRACEPARENT_HEADER } from '../read/http.ts';
+import { type ClosedHttpExchange, closingOf, TRACEPARENT_HEADER } from '../read/http.ts';
 import { createIndexer, type Indexer, prepareIndex, restartIndexer } from '../write/index.ts';
 import type { PendingSession, SessionKey } from '../write/pending.ts';
 
@@ -21,6 +22,8 @@ export type Indexing = {
   release(session: PendingSession): void;
   /** Indexes for about so many milliseconds. True: nothing is left. Throws SQLite's error. */
   advance(maxMs: number): boolean;
+  /** What `advance` would index next must be read back from the store. */
+  isBehind(): boolean;
   /** Gives up: readers complete the index. */
   stop(): void;
 };
@@ -73,6 +76,19 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
     bytesAtHand += bytes;
   }
 
+  function tellExchanges(session: PendingSession, indexer: Indexer): void {
+    const closed: ClosedHttpExchange[] = [];
+    let expectsTraces = false;
+    const look = (one: HttpExchange) => {
+      for (const closing of closingOf(one)) closed.push(closing);
+      expectsTraces ||= isTraced(one.requestHeaders);
+    };
+    session.newHttpExchanges().forEach(look);
+    session.changedHttpExchanges().forEach(look);
+    for (const closing of closed.sort((a, b) => a.after - b.after)) indexer.close(closing);
+    if (expectsTraces) indexer.expectTraces();
+  }
+
   function letGo(session: PendingSession): void {
     bytesAtHand -= atHand.get(session) ?? 0;
     atHand.delete(session);
@@ -109,10 +125,7 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
         indexers.set(session, createIndexer(session.key.number, index));
       const indexer = indexers.get(session) ?? finished.get(session);
       if (isAtHand && indexer !== undefined) hold(session, indexer);
-      const closed = [...session.httpExchanges()].flatMap(closingOf).sort((a, b) => a.after - b.after);
-      for (const httpExchange of closed) indexer?.close(httpExchange);
-      if ([...session.httpExchanges()].some(({ requestHeaders }) => isTraced(requestHeaders)))
-        indexer?.expectTraces();
+      if (indexer !== undefined) tellExchanges(session, indexer);
       behind.add(session);
     },
     release(session) {
@@ -134,6 +147,10 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
         indexers.delete(oldest);
       }
       return behind.size === 0;
+    },
+    isBehind() {
+      for (const session of behind) return indexers.get(session)?.isBehind() ?? true;
+      return false;
     },
     stop() {
       isStopped = true;

@@ -16,7 +16,7 @@ import { storePath } from '../file/path.ts';
 import { findClient } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
 import { NO_LIMITS, type UpkeepRules } from '../keep/limits.ts';
-import { createPace } from '../keep/pace.ts';
+import { BEHIND_SHARE, createPace, INDEX_SHARE } from '../keep/pace.ts';
 import { createRests } from '../keep/rests.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import type { Sampler, SamplingRules } from '../sample/sampling.ts';
@@ -69,7 +69,7 @@ class Writer {
   readonly #tally: ReturnType<typeof createRecorderTally> | null;
   readonly #intake: Intake;
   readonly #framer: Framer;
-  readonly #pace = createPace();
+  readonly #pace = createPace(() => (this.#intake.isIndexBehind() ? BEHIND_SHARE : INDEX_SHARE));
   readonly #rest = createRests(
     () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
   );
@@ -319,7 +319,8 @@ class Writer {
   #index(): void {
     this.#indexTimer = undefined;
     const began = performance.now();
-    if (!this.#tryIndex(this.#pace.sliceMs(began))) this.#planIndexing();
+    const maxMs = this.#pace.sliceMs(began);
+    if (maxMs === 0 || !this.#tryIndex(maxMs)) this.#planIndexing();
     this.#pace.onWorked(began, performance.now());
     this.#findClients();
   }

@@ -78,7 +78,7 @@ export function beginImport(
 
   function flushIfMany(bytes: number): void {
     waitingBytes += bytes;
-    if (pending.frames().length + pending.httpExchanges().size + rests.length < FRAMES_AT_ONCE) {
+    if (pending.frames().length + pending.changedHttpExchanges().size + rests.length < FRAMES_AT_ONCE) {
       if (waitingBytes < BYTES_AT_ONCE) return;
     }
     flush(null);

@@ -49,8 +49,10 @@ export type PendingSession = {
   lastSeq(): number;
   /** Those of the frames whose beginnings are stored as unfinished, and are to be removed there. */
   begun(): readonly Frame[];
-  /** HTTP exchanges that are new or have changed. */
-  httpExchanges(): ReadonlySet<HttpExchange>;
+  /** HTTP exchanges that have no row yet, in the order of their numbers. */
+  newHttpExchanges(): readonly HttpExchange[];
+  /** Those that may have one, and have changed. */
+  changedHttpExchanges(): ReadonlySet<HttpExchange>;
   /** It is no part of the sample: nothing more of it waits, and none of it counts as lost. */
   readonly isLeftOut: boolean;
 
@@ -100,12 +102,15 @@ class Pending implements PendingSession {
   readonly loss: Loss;
   isLeftOut = false;
   readonly #onChange: (session: PendingSession) => void;
-  #httpExchanges: Set<HttpExchange> | null = null;
+  #newHttpExchanges: HttpExchange[] = [];
+  #changedHttpExchanges: Set<HttpExchange> | null = null;
   #frames: FrameWithReading[] = [];
   #begun: Frame[] = [];
   #firstSeq: number;
   #redacted = 0;
   #lastHttpExchange = 0;
+  /** Those up to this number were stored, or given up. */
+  #storedHttpExchange = 0;
 
   constructor(options: PendingOptions) {
     const { basis, transport, serverPid = null, end = null, startedAt = 0, storedFrames = 0 } = options;
@@ -133,8 +138,12 @@ class Pending implements PendingSession {
     return this.#frames.length === 0 ? [] : this.#begun;
   }
 
-  httpExchanges(): ReadonlySet<HttpExchange> {
-    return this.#httpExchanges ?? NO_EXCHANGES;
+  newHttpExchanges(): readonly HttpExchange[] {
+    return this.#newHttpExchanges;
+  }
+
+  changedHttpExchanges(): ReadonlySet<HttpExchange> {
+    return this.#changedHttpExchanges ?? NO_EXCHANGES;
   }
 
   add(frame: FrameWithReading, isBegun: boolean): void {
@@ -160,13 +169,19 @@ class Pending implements PendingSession {
   begin(httpExchange: HttpExchange): void {
     this.#lastHttpExchange += 1;
     httpExchange.number = this.#lastHttpExchange;
-    this.touch(httpExchange);
+    if (this.isLeftOut) return;
+    this.#newHttpExchanges.push(httpExchange);
+    this.#onChange(this);
   }
 
   touch(httpExchange: HttpExchange): void {
     if (this.isLeftOut) return;
-    this.#httpExchanges ??= new Set();
-    this.#httpExchanges.add(httpExchange);
+    const { number } = httpExchange;
+    // One that was begun here and is new is stored as it will be then.
+    if (number <= this.#storedHttpExchange || number > this.#lastHttpExchange) {
+      this.#changedHttpExchanges ??= new Set();
+      this.#changedHttpExchanges.add(httpExchange);
+    }
     this.#onChange(this);
   }
 
@@ -201,6 +216,8 @@ class Pending implements PendingSession {
   #forget(): void {
     if (this.#frames.length > 0) this.#frames = [];
     this.#redacted = 0;
-    this.#httpExchanges = null;
+    this.#storedHttpExchange = this.#lastHttpExchange;
+    if (this.#newHttpExchanges.length > 0) this.#newHttpExchanges = [];
+    this.#changedHttpExchanges = null;
   }
 }

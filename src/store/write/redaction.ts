@@ -1,5 +1,6 @@
 /** Redaction on the way into the store: of frames, of the heads of HTTP exchanges, and of what a session's row says. */
 
+import { memoize } from '../../protocol/bounded.ts';
 import type { HttpExchange } from '../../protocol/http/exchange.ts';
 import { redactArgv } from '../../protocol/redact/argv.ts';
 import { type RedactionProfile, withMetaFor } from '../../protocol/redact/profile.ts';
@@ -186,11 +187,13 @@ function redactBodyOrEvent(frame: Frame, redactor: Redactor): Frame {
   };
   if (http.marks.includes('undecoded') && redactor.isOn('undecoded')) return withoutBytes(frame, http);
   const original = http.original && redact(http.original);
+  const found = redact(payload);
+  // Nearly all.
+  if (found === null && original === null && http.sha256 === null) return frame;
   // A hash of what was cut off, and never searched, could be tried with guesses.
   const bare = { ...frame, http: { ...http, sha256: null, original: original?.payload ?? http.original } };
-  const found = redact(payload);
   const rules = [...new Set([...(found?.rules ?? []), ...(original?.rules ?? [])])];
-  if (rules.length === 0) return http.sha256 === null ? frame : bare;
+  if (rules.length === 0) return bare;
   return { ...bare, payload: found?.payload ?? payload, redacted: rules };
 }
 
@@ -221,9 +224,11 @@ export type HttpHeads = Pick<
 /** The heads as they stand in the row of their exchange: lists of headers as JSON, [[name, value], …] in order. */
 export type HeadColumns = Record<keyof HttpHeads, string | null> & { path: string; requestHeaders: string };
 
-/** `redactor` null: the heads are stored as they are. Lists of headers that are the same object are redacted once. */
+/** `redactor` null: the heads are stored as they are. Lists of headers, and of edits, that are the same object are redacted once. */
 export function createHeadRedactor(redactor: Redactor | null): (heads: HttpHeads) => HeadColumns {
   const known = new WeakMap<readonly string[], string>();
+  const knownEdits = new WeakMap<HttpHeads['edits'], string>();
+  const pathOf = memoize((path) => redactor?.url(path) ?? path);
 
   const text = (value: string | null) => value && (redactor?.text(value) ?? value);
   const header = (name: string, value: string) => redactor?.header(name, value) ?? value;
@@ -252,11 +257,17 @@ export function createHeadRedactor(redactor: Redactor | null): (heads: HttpHeads
 
   function editsJson(edits: HttpHeads['edits']): string | null {
     if (edits.length === 0) return null;
-    return JSON.stringify(edits.map((edit) => ({ ...edit, original: header(edit.header, edit.original) })));
+    const before = knownEdits.get(edits);
+    if (before !== undefined) return before;
+    const json = JSON.stringify(
+      edits.map((edit) => ({ ...edit, original: header(edit.header, edit.original) })),
+    );
+    knownEdits.set(edits, json);
+    return json;
   }
 
   return (heads) => ({
-    path: redactor?.url(heads.path) ?? heads.path,
+    path: pathOf(heads.path),
     requestHeaders: headersJson(heads.requestHeaders),
     requestTrailers: trailersJson(heads.requestTrailers),
     responseHeaders: heads.responseHeaders && headersJson(heads.responseHeaders),

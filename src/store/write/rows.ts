@@ -35,7 +35,7 @@ export function createRowWriter(
   store.pragma('foreign_keys = OFF');
   const insertFrames = prepareFrameInsert(store, onWork);
   const unfinished = prepareUnfinished(store);
-  const putHttpExchange = prepareHttpExchangePut(store, redactor);
+  const putHttpExchanges = prepareHttpExchangePut(store, redactor, onWork);
   const putSession = store.prepare(
     `UPDATE session SET frames = frames + ?, bytes = bytes + ?, truncated = truncated + ?, dropped = ?, dropped_bytes = ?,
        basis = ?, transport = ?, server_pid = ?, ended_at = ?, end_reason = ?, exit_code = ?, signal = ?,
@@ -82,10 +82,7 @@ export function createRowWriter(
       insertFrames(number, frames, pending.firstSeq());
       for (const { channel, http } of pending.begun())
         unfinished.remove(number, channel, http?.exchange ?? null);
-      for (const httpExchange of pending.httpExchanges()) {
-        onWork();
-        putHttpExchange(number, httpExchange);
-      }
+      putHttpExchanges(number, pending);
       putRow(session, pending, frames);
     },
     writeUnfinished: unfinished.insert,
@@ -158,13 +155,22 @@ type RowBatch = {
   flush(): void;
 };
 
-/** For the hottest statements of the project: many rows go into one. A batch is for one transaction. */
-function prepareRowBatch(store: Store, table: string, columns: readonly string[]): () => RowBatch {
+/**
+ * For the hottest statements of the project: many rows go into one. A batch is for one transaction, which an error must end: what a
+ * failed statement has inserted goes with it. Because of that (`OR FAIL`) SQLite keeps no journal for the single statement,
+ * which measured a third of the time that frames and exchanges took it.
+ */
+function prepareRowBatch(
+  store: Store,
+  table: string,
+  columns: readonly string[],
+  rowsAtOnce = ROWS_AT_ONCE,
+): () => RowBatch {
   const row = `(${columns.map(() => '?').join(', ')})`;
-  const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES `;
+  const sql = `INSERT OR FAIL INTO ${table} (${columns.join(', ')}) VALUES `;
   const insertOne = store.prepare(sql + row);
-  const insertMany = store.prepare(sql + Array(ROWS_AT_ONCE).fill(row).join(', '));
-  const most = ROWS_AT_ONCE * columns.length;
+  const insertMany = store.prepare(sql + Array(rowsAtOnce).fill(row).join(', '));
+  const most = rowsAtOnce * columns.length;
   return () => {
     let values: unknown[] = [];
     return {
@@ -275,20 +281,29 @@ export function prepareUnfinished(store: Store): {
   };
 }
 
+const HTTP_EXCHANGE_COLUMNS = [
+  ...['session', 'number', 'method', 'path', 'version', 'client', 'request_headers', 'request_trailers'],
+  ...['request_bytes', 'informations', 'status', 'status_text', 'response_headers', 'response_trailers'],
+  ...['response_bytes', 'at', 'request_ended_at', 'response_at', 'ended_at', 'ended_after', 'closed_by'],
+  ...['error', 'edits'],
+];
+
+/** Measured: 3.9 µs a row one by one, 3.4 µs in statements of 16, of which the heads take the most. */
+const HTTP_EXCHANGES_AT_ONCE = 16;
+
 function prepareHttpExchangePut(
   store: Store,
   redactor: Redactor | null,
-): (session: number, one: HttpExchange) => void {
+  onWork: () => void,
+): (session: number, pending: PendingSession) => void {
   const redactHeads = createHeadRedactor(redactor);
-  const put = store.prepare(
-    `INSERT OR REPLACE INTO http_exchange (session, number, method, path, version, client, request_headers,
-       request_trailers, request_bytes, informations, status, status_text, response_headers, response_trailers,
-       response_bytes, at, request_ended_at, response_at, ended_at, ended_after, closed_by, error, edits)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
-  return (session, one) => {
+  const newRows = prepareRowBatch(store, 'http_exchange', HTTP_EXCHANGE_COLUMNS, HTTP_EXCHANGES_AT_ONCE);
+  const replaceOne = prepareReplace(store, 'http_exchange', HTTP_EXCHANGE_COLUMNS);
+
+  function put(session: number, one: HttpExchange, add: RowBatch['add']): void {
+    onWork();
     const heads = redactHeads(one);
-    put.run(
+    add(
       session,
       one.number,
       one.method,
@@ -313,5 +328,20 @@ function prepareHttpExchangePut(
       heads.error,
       heads.edits,
     );
+  }
+
+  return (session, pending) => {
+    const rows = newRows();
+    for (const one of pending.newHttpExchanges()) put(session, one, rows.add);
+    rows.flush();
+    for (const one of pending.changedHttpExchanges()) put(session, one, replaceOne);
   };
+}
+
+/** `values` in the order of the columns. It takes the place of a row that is there. */
+function prepareReplace(store: Store, table: string, columns: readonly string[]): RowBatch['add'] {
+  const put = store.prepare(
+    `INSERT OR REPLACE INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+  );
+  return (...values) => void put.run(...values);
 }

@@ -43,6 +43,16 @@ test('between two batches of steady calls there is no pause, and a slice is shor
   }
 });
 
+test('traffic that goes on where a pause was waited for leaves no time for a slice', () => {
+  const pace = createPace();
+  pace.onTraffic(0);
+  pace.onWorked(0, 200);
+  for (let now = 200; now < 1000; now += 30) {
+    pace.onTraffic(now);
+    expect(pace.sliceMs(now + 29)).toBe(0);
+  }
+});
+
 test('after a quiet while a single chunk is indexed at once', () => {
   const pace = createPace();
   pace.onTraffic(0);
