@@ -42,19 +42,22 @@ const PASSING = 60_000;
 /** Nothing is there long enough to be found twice, which would make it old. */
 const COLLECTED_EVERY = 500;
 
-test.each([100, 200, 300, 400])('of %i that are there at once, what is deleted is collected young', (most) => {
-  setFlagsFromString('--expose-gc');
-  const collectYoung: () => void = runInNewContext("() => gc({ type: 'minor' })");
-  const numbers = new NumberMap<number[]>();
-  const before = bytesOfOldObjects();
-  for (let key = 1; key <= PASSING; key += 1) {
-    numbers.set(key, new Array<number>(WORDS).fill(key));
-    if (key > most) numbers.delete(key - most);
-    if (key % COLLECTED_EVERY === 0) collectYoung();
-  }
-  expect(numbers.size).toBe(most);
-  expect(bytesOfOldObjects() - before).toBeLessThan((PASSING / 20) * WORDS * 8);
-});
+test.each([100, 200, 300, 400])(
+  'of %i that are there at once, what is deleted is collected young',
+  (most) => {
+    setFlagsFromString('--expose-gc');
+    const collectYoung: () => void = runInNewContext("() => gc({ type: 'minor' })");
+    const numbers = new NumberMap<number[]>();
+    const before = bytesOfOldObjects();
+    for (let key = 1; key <= PASSING; key += 1) {
+      numbers.set(key, new Array<number>(WORDS).fill(key));
+      if (key > most) numbers.delete(key - most);
+      if (key % COLLECTED_EVERY === 0) collectYoung();
+    }
+    expect(numbers.size).toBe(most);
+    expect(bytesOfOldObjects() - before).toBeLessThan((PASSING / 20) * WORDS * 8);
+  },
+);
 
 function bytesOfOldObjects(): number {
   return getHeapSpaceStatistics().find((space) => space.space_name === 'old_space')?.space_used_size ?? 0;

@@ -8,6 +8,7 @@
  * names it reopens it.
  */
 
+import { memoize } from '../bounded.ts';
 import type { Message } from '../message/message.ts';
 import { NumberMap } from '../number-map.ts';
 import {
@@ -485,11 +486,11 @@ function headerKey(sessionId: string): string {
 }
 
 /** Path and query alone, as an announced URL may name another origin than the client's request does. */
-function targetKey(target: string): string {
+const targetKey = memoize((target) => {
   // Nearly every target: nothing in it that a URL would write in another way.
   if (/^\/[\w/?=&-]*$/.test(target)) return `target ${target}`;
   return urlKey(requestUrl(target));
-}
+});
 
 function announcedKey(announced: string, streamTarget: string): string {
   const base = requestUrl(streamTarget).href;

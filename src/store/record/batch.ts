@@ -101,16 +101,19 @@ export function createFlushes() {
   };
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /** Visits the items of a batch, in order. Their bytes are views of the batch, not copies. */
 export function eachItem(batch: Uint8Array<ArrayBuffer>, visit: (item: Item) => void): void {
   const bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
   for (let start = 0; start < bytes.length; ) {
-    const end = start + HEADER_BYTES + bytes.readUInt32BE(start);
+    const from = start + HEADER_BYTES;
+    const end = from + bytes.readUInt32BE(start);
     visit({
       kind: bytes.readUInt8(start + 4),
       owner: bytes.readUInt32BE(start + 8),
       at: bytes.readDoubleBE(start + 12),
-      bytes: bytes.subarray(start + HEADER_BYTES, end),
+      bytes: from === end ? NOTHING : bytes.subarray(from, end),
     });
     start = end;
   }

@@ -49,6 +49,10 @@ const NOTHING = Buffer.alloc(0);
 
 const NONE: readonly string[] = [];
 
+const NO_EDITS: readonly HeaderEdit[] = [];
+
+const LF = 0x0a;
+
 type Append = Batcher['append'];
 
 export function appendHttpItem(append: Append, item: HttpItem): void {
@@ -90,12 +94,21 @@ export function sizeOf(item: HttpItem): number {
   return 'bytes' in item && typeof item.bytes === 'object' ? item.bytes.length : 1024;
 }
 
-/** Bytes are views of the item's. Equal lists of headers are one and the same list. */
+/** Bytes are views of the item's. Equal lists of headers are one and the same list, and equal edits. */
 type HttpItemReader = (item: Item) => HttpItem;
 
 export function createHttpItemReader(): HttpItemReader {
-  const headersOf = createInterner();
   const editsOf = memoize((text): readonly HeaderEdit[] => JSON.parse(text), INTERNED);
+  const requestOf = createHeadReader(4, ([method = '', path = '', httpVersion = '', clientAddress = '']) => ({
+    method,
+    path,
+    httpVersion,
+    clientAddress,
+  }));
+  const responseOf = createHeadReader(2, ([status, statusMessage = '']) => ({
+    status: Number(status),
+    statusMessage,
+  }));
   return ({ kind, owner: exchange, at, bytes }) => {
     switch (kind) {
       case KIND.requestBody:
@@ -120,35 +133,29 @@ export function createHttpItemReader(): HttpItemReader {
       }
       case KIND.requestHead:
       case KIND.editedRequestHead: {
-        const isEdited = kind === KIND.editedRequestHead;
-        const start = isEdited ? bytes.indexOf('\n') + 1 : 0;
-        const edits = isEdited ? editsOf(bytes.toString('latin1', 0, start - 1)) : [];
-        const [method = '', path = '', httpVersion = '', clientAddress = '', headers] = cut(
-          bytes.subarray(start),
-          4,
-        );
-        const head = { method, path, httpVersion, clientAddress, rawHeaders: headersOf(headers) };
-        return { type: 'request', exchange, at, ...head, edits };
+        const from = kind === KIND.requestHead ? 0 : bytes.indexOf(LF) + 1;
+        const edits = from === 0 ? NO_EDITS : editsOf(bytes.toString('latin1', 0, from - 1));
+        const { start, rawHeaders } = requestOf(bytes, from);
+        const { method, path, httpVersion, clientAddress } = start;
+        return { type: 'request', exchange, at, method, path, httpVersion, clientAddress, rawHeaders, edits };
       }
       case KIND.requestEnd:
         return { type: 'request-end', exchange, at, rawTrailers: NONE, isComplete: true };
       case KIND.responseHead: {
-        const [status, statusMessage = '', headers] = cut(bytes, 2);
-        const rawHeaders = headersOf(headers);
+        const { start, rawHeaders } = responseOf(bytes, 0);
+        const { status, statusMessage } = start;
+        return { type: 'response', exchange, at, status, statusMessage, rawHeaders, edits: NO_EDITS };
+      }
+      case KIND.end:
         return {
-          type: 'response',
+          type: 'end',
           exchange,
           at,
-          status: Number(status),
-          statusMessage,
-          rawHeaders,
-          edits: [],
+          closedBy: 'server',
+          error: null,
+          isComplete: true,
+          rawTrailers: NONE,
         };
-      }
-      case KIND.end: {
-        const how = { closedBy: 'server', error: null, isComplete: true, rawTrailers: NONE } as const;
-        return { type: 'end', exchange, at, ...how };
-      }
       default:
         return JSON.parse(bytes.toString()) as HttpItem;
     }
@@ -164,27 +171,26 @@ function responseHead({ status, statusMessage, rawHeaders }: HttpResponseEvent):
   return `${status}\n${statusMessage}\n${rawHeaders.join('\n')}`;
 }
 
-/** The first `count` lines, and then the rest. */
-function cut(bytes: Buffer, count: number): string[] {
-  const text = bytes.toString('latin1');
-  const parts: string[] = [];
-  let from = 0;
-  for (let i = 0; i < count; i += 1) {
-    const end = text.indexOf('\n', from);
-    parts.push(text.slice(from, end));
-    from = end + 1;
-  }
-  parts.push(text.slice(from));
-  return parts;
-}
-
 /** Longer ones are rare, and a thousand of them would be much memory. */
 const INTERNED = { maxEntries: 1000, maxLength: 4096 };
 
-/** Clients and servers say mostly the same over and over. */
-function createInterner(): (text: string | undefined) => readonly string[] {
-  const headersOf = memoize((text): readonly string[] => text.split('\n'), INTERNED);
-  return (text) => (text === undefined || text === '' ? NONE : headersOf(text));
+/**
+ * Reads heads that have so many lines before their headers, from this byte on. Clients and servers say mostly the same over and
+ * over: what was read before is not made anew.
+ */
+function createHeadReader<T>(
+  lines: number,
+  read: (lines: readonly string[]) => T,
+): (bytes: Buffer, from: number) => { start: T; rawHeaders: readonly string[] } {
+  const startOf = memoize((text) => read(text.split('\n')), INTERNED);
+  const headersOf = memoize((text): readonly string[] => (text === '' ? NONE : text.split('\n')), INTERNED);
+  return (bytes, from) => {
+    let end = from - 1;
+    for (let left = lines; left > 0; left -= 1) end = bytes.indexOf(LF, end + 1);
+    // Two texts made of bytes: V8 takes long to compare what was cut out of a longer one.
+    const start = startOf(bytes.toString('latin1', from, end));
+    return { start, rawHeaders: headersOf(bytes.toString('latin1', end + 1)) };
+  };
 }
 
 function editedBody(original: Uint8Array, bytes: Uint8Array): Buffer {
