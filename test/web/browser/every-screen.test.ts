@@ -9,6 +9,9 @@ import { startUi, type Ui } from '../../support/ui.ts';
 
 const LONG_MS = 300_000;
 
+/** On a busy machine a filter takes its time. */
+const MARK_MS = 30_000;
+
 /** Inside the page, as its links do it. */
 async function goInside(page: Page, path: string): Promise<void> {
   await page.evaluate((href) => {
@@ -116,9 +119,16 @@ inBrowser('every screen', () => {
           expect(await unseenFocusOn(page), place[0]).toEqual([]);
         }
         await page.goto(`${ui.origin}/s/everything-stdio?hl=tool%3Decho`);
-        await rowWith(page, 'tools/call', 'echo').first().waitFor();
-        const marked = await rowWith(page, 'tools/call', 'echo').first().evaluate(lineOf);
-        expect(marked).not.toBe(await rowWith(page, 'initialize').first().evaluate(lineOf));
+        const lineAround = (...texts: string[]) =>
+          rowWith(page, ...texts)
+            .first()
+            .evaluate(lineOf);
+        // What is to be marked is asked for once the rows are there.
+        await expect
+          .poll(async () => (await lineAround('tools/call', 'echo')) !== (await lineAround('initialize')), {
+            timeout: MARK_MS,
+          })
+          .toBe(true);
       },
       LONG_MS,
     );
