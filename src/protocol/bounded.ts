@@ -5,18 +5,32 @@
 
 type Entry<K, V> = { readonly key: K; value: V; older: Entry<K, V> | null; newer: Entry<K, V> | null };
 
+/** Where entries are found by their keys: a `Map`, or a `NumberMap` for numbers that come and go all the time. */
+type Places<K, E> = {
+  readonly size: number;
+  get(key: K): E | undefined;
+  set(key: K, entry: E): unknown;
+  delete(key: K): unknown;
+  clear(): void;
+};
+
 /** One value a key. Of more than `max` keys the oldest is forgotten. `Infinity` forgets none. */
 export class BoundedMap<K, V> {
   readonly #max: number;
   readonly #onForgotten: ((value: V, key: K) => void) | undefined;
-  readonly #entries = new Map<K, Entry<K, V>>();
+  readonly #entries: Places<K, Entry<K, V>>;
   #oldest: Entry<K, V> | null = null;
   #newest: Entry<K, V> | null = null;
 
   /** `onForgotten` is called with what the limit has pushed out, not with what was deleted or replaced. */
-  constructor(max: number, onForgotten?: (value: V, key: K) => void) {
+  constructor(
+    max: number,
+    onForgotten?: (value: V, key: K) => void,
+    entries: Places<K, Entry<K, V>> = new Map(),
+  ) {
     this.#max = max;
     this.#onForgotten = onForgotten;
+    this.#entries = entries;
   }
 
   get size(): number {
@@ -24,7 +38,7 @@ export class BoundedMap<K, V> {
   }
 
   has(key: K): boolean {
-    return this.#entries.has(key);
+    return this.#entries.get(key) !== undefined;
   }
 
   get(key: K): V | undefined {

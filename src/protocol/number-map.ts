@@ -51,6 +51,12 @@ export class NumberMap<V> {
     this.#values[free] = undefined;
   }
 
+  clear(): void {
+    this.#keys.fill(NOBODY);
+    this.#values.fill(undefined);
+    this.#size = 0;
+  }
+
   /** Returns a copy, by key, so entries may be deleted while it is walked. */
   values(): V[] {
     const keys = this.#keys.filter((key) => key !== NOBODY).sort();

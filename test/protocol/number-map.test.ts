@@ -31,6 +31,9 @@ test('whatever is put in and taken out, in whatever order, it has what a Map has
       for (const { key } of steps) expect(numbers.get(key)).toBe(model.get(key));
       const byKey = [...model].sort(([a], [b]) => a - b).map(([, value]) => value);
       expect(numbers.values()).toEqual(byKey);
+      numbers.clear();
+      for (const { key } of steps) expect(numbers.get(key)).toBeUndefined();
+      expect(numbers.size).toBe(0);
     }),
   );
 });

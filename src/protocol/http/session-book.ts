@@ -8,6 +8,7 @@
  */
 
 import { BoundedMap } from '../bounded.ts';
+import { NumberMap } from '../number-map.ts';
 import { createKeys, createShelves, type Shelved } from './session-index.ts';
 
 /** By what a session is told from others: a header, the URL that a legacy SSE stream announced, or traits alone. */
@@ -76,7 +77,7 @@ export type Standing = Pick<
 export type IdleGaps = { known: number; stateless: number; settingUp: number };
 
 /** Where to look for a session for a request, and what it has to be like. `isHere`: it was last on the connection in question. */
-export type Wanted<A> = {
+export type SessionRule<A> = {
   from(asked: A): readonly string[];
   suits(session: Session, asked: A, isHere: boolean): boolean;
 };
@@ -100,7 +101,7 @@ export type SessionBook = {
   /** Says what the session has become: by these names `pick` finds it, as long as it is open. */
   shelve(session: Session, names: readonly string[]): void;
   /** Of the open sessions that suit, the one on this connection, else of the shelves the one that was active last. */
-  pick<A>(connection: string, at: number, wanted: Wanted<A>, asked: A): Session | undefined;
+  pick<A>(connection: string, at: number, rule: SessionRule<A>, asked: A): Session | undefined;
   /** The open session, if it is the only one. */
   only(at: number): Session | undefined;
   numbers(): number[];
@@ -118,7 +119,7 @@ export function createSessionBook(
   /** The one that was active last comes last. */
   const opened = new BoundedMap<number, Session>(Number.POSITIVE_INFINITY);
   /** Those of them that have no exchange in flight, in the same order. */
-  const quiet = new BoundedMap<number, Session>(Number.POSITIVE_INFINITY);
+  const quiet = new BoundedMap<number, Session>(Number.POSITIVE_INFINITY, undefined, new NumberMap());
   /** Ended because nobody spoke to them: a client that names one again goes on with it. */
   const resting = new BoundedMap<number, Session>(maxRemembered, forget);
   /** Ended for good: only stragglers come. Those spoken to last come last. */
@@ -250,11 +251,11 @@ export function createSessionBook(
     return session !== undefined && isAlive(session, at) ? session : undefined;
   }
 
-  function pick<A>(connection: string, at: number, wanted: Wanted<A>, asked: A): Session | undefined {
+  function pick<A>(connection: string, at: number, rule: SessionRule<A>, asked: A): Session | undefined {
     const here = on(connection, at);
-    if (here !== undefined && wanted.suits(here, asked, true)) return here;
-    const suits = (session: Session) => isAlive(session, at) && wanted.suits(session, asked, false);
-    return shelves.latest(wanted.from(asked), suits);
+    if (here !== undefined && rule.suits(here, asked, true)) return here;
+    const suits = (session: Session) => isAlive(session, at) && rule.suits(session, asked, false);
+    return shelves.latest(rule.from(asked), suits);
   }
 
   function only(at: number): Session | undefined {

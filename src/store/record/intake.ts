@@ -269,7 +269,7 @@ export function createIntake(
   }
 
   return {
-    framer,
+    ...{ framer, save },
     serverStarted: (serverPid) => sessionOf(1).change({ serverPid }),
     open(file) {
       if (store?.store !== file) {
@@ -319,7 +319,6 @@ export function createIntake(
       const session = sessionOf(1);
       if (!session.isLeftOut) session.key ??= insert(session, session.id);
     },
-    save,
     confirm,
     giveUp() {
       // They stay fresh: each row wants the count of what was lost.
