@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { RequestFacts } from '../../../src/protocol/http/session-choice.ts';
 import {
   createHttpSessions,
   type HttpSessionsOptions,
-  type RequestFacts,
   type SessionChange,
 } from '../../../src/protocol/http/sessions.ts';
 import { type Message, parseMessages } from '../../../src/protocol/message/message.ts';
