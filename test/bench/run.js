@@ -29,6 +29,7 @@ import { benchSse } from './sse.js';
 import { benchStart } from './start.js';
 import { absoluteRows, benchStdio, lossOf, SERVERS, stdioRows } from './stdio.js';
 import { benchStore } from './store.js';
+import { benchStoring } from './storing.js';
 import { benchViewer } from './viewer.js';
 
 const PARTS = {
@@ -43,6 +44,7 @@ const PARTS = {
   library: benchLibrary,
   busy: benchBusy,
   memory: benchMemory,
+  storing: benchStoring,
   store: benchStore,
   pack: benchPack,
   retention: benchRetention,
