@@ -5,7 +5,10 @@ import Database from 'better-sqlite3';
 
 const SIGNS = /bearer|token|secret|passw|api.?key|eyJ|sk-|ghp_|-----BEGIN|AKIA/i;
 
-/** What it gives stores some batches in one transaction. */
+/**
+ * What it gives stores some batches in one transaction.
+ * @returns {(batches: object[]) => void}
+ */
 export function openLeastStore(file, reads) {
   const db = new Database(file);
   db.pragma('journal_mode = WAL');
