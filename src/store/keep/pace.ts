@@ -6,11 +6,8 @@
 
 export const INDEX_SHARE = 0.02;
 
-/**
- * Where the index has fallen behind, so that frames have to be read back from the store: it cannot catch up before a pause, and what
- * it takes is taken from those who write.
- */
-export const BEHIND_SHARE = 0.005;
+/** In a flood that the index cannot keep up with: what it takes then is taken from those who write, and hardly helps. */
+export const FLOOD_SHARE = 0.005;
 
 const MAX_CREDIT_MS = 20;
 

@@ -16,7 +16,7 @@ import { storePath } from '../file/path.ts';
 import { findClient } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
 import { NO_LIMITS, type UpkeepRules } from '../keep/limits.ts';
-import { BEHIND_SHARE, createPace, INDEX_SHARE } from '../keep/pace.ts';
+import { createPace, FLOOD_SHARE, INDEX_SHARE } from '../keep/pace.ts';
 import { createRests } from '../keep/rests.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import type { Sampler, SamplingRules } from '../sample/sampling.ts';
@@ -33,6 +33,9 @@ const NICENESS = 10;
 
 /** Batches of this size come where much passes, several MB a second. */
 const HEAVY_BATCH_BYTES = 192 * 1024;
+
+/** Batches of this size come where more passes than is indexed meanwhile: some 2,000 HTTP exchanges a second. */
+const FLOOD_BATCH_BYTES = 64 * 1024;
 
 /** With more than so many threads at work for each processor a machine is busy with other things than ours. */
 const CROWD_PER_PROCESSOR = 3;
@@ -69,7 +72,7 @@ class Writer {
   readonly #tally: ReturnType<typeof createRecorderTally> | null;
   readonly #intake: Intake;
   readonly #framer: Framer;
-  readonly #pace = createPace(() => (this.#intake.isIndexBehind() ? BEHIND_SHARE : INDEX_SHARE));
+  readonly #pace = createPace(() => (this.#isFlooded() ? FLOOD_SHARE : INDEX_SHARE));
   readonly #rest = createRests(
     () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
   );
@@ -86,6 +89,8 @@ class Writer {
   /** What is not whole has waited long enough, and goes along with the next commit. */
   #isUnfinishedDue = false;
   #unacknowledged = 0;
+  /** Of the newest batch. */
+  #batchBytes = 0;
   /** Items and gaps among them. */
   readonly #pieces: Loss = { frames: 0, bytes: 0 };
   /** When the newest item passed, in microseconds since the Unix epoch. */
@@ -146,6 +151,7 @@ class Writer {
       case 'items':
         eachItem(message.batch, (item) => this.#feed(item));
         this.#unacknowledged += message.batch.byteLength;
+        this.#batchBytes = message.batch.byteLength;
         if (this.#isStdio && message.batch.byteLength >= HEAVY_BATCH_BYTES) giveWay();
         this.#pace.onTraffic(performance.now());
         this.#upkeep?.onTraffic(performance.timeOrigin + performance.now() - this.#newestAt / 1000);
@@ -309,6 +315,11 @@ class Writer {
     this.#isStuck = false;
     this.#intake.giveUp();
     this.#acknowledge();
+  }
+
+  /** So much passes that frames have to be read back from the store to be indexed. */
+  #isFlooded(): boolean {
+    return this.#batchBytes >= FLOOD_BATCH_BYTES && this.#intake.isIndexBehind();
   }
 
   #planIndexing(): void {
