@@ -189,7 +189,7 @@ export function payloadOf(frame: JsonFrame): Buffer {
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  deadlineMs = 20_000,
+  deadlineMs = 60_000,
 ): Promise<void> {
   const deadline = performance.now() + deadlineMs;
   while (!(await condition())) {
