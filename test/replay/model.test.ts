@@ -222,7 +222,7 @@ inFull(
       { numRuns: scale(150, 20) },
     );
   },
-  120_000,
+  300_000,
 );
 
 const INITIALIZE = {
@@ -266,7 +266,7 @@ inFull(
       { numRuns: scale(40, 8) },
     );
   },
-  120_000,
+  300_000,
 );
 
 function messagesIn(body: string): Said[] {

@@ -72,7 +72,7 @@ inFull(
     );
     expect(spoolsOf(db)).toEqual([]);
   },
-  120_000,
+  300_000,
 );
 
 test('sessions end without waiting for a store that is locked, and lose nothing by that', async () => {
