@@ -9,6 +9,9 @@ const BIG = `{"jsonrpc":"2.0","method":"big","params":{"text":"${'x'.repeat(scal
 /** Twice as many busy programs as there are processors. */
 const LOOPS = 2 * availableParallelism();
 
+/** What a recorder says that kept to its spool for long, which is no fault where many write much. */
+const NOTICE = /^(tapedeck: .*another process keeps it locked.* what passes is kept in .*\n)?$/;
+
 function startLoops(count: number): void {
   const busy = Array.from({ length: count }, () => start(process.execPath, ['-e', 'for (;;);']));
   onTestFinished(() => busy.forEach(({ child }) => void child.kill('SIGKILL')));
@@ -37,7 +40,10 @@ test.each([
       record(db, ['cat.js'], ['--name', `by-${who}`]),
     );
     for (const [who, { child }] of runs.entries()) child.stdin.end(traffic(who, calls, isBig));
-    for (const { ended } of runs) expect(await ended).toMatchObject({ code: 0, stderr: '' });
+    for (const { ended } of runs) {
+      const { code, stderr } = await ended;
+      expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(isBig ? NOTICE : /^$/) });
+    }
     const sessions = await listSessions(db);
     const frames = 2 * (calls + (isBig ? 2 : 0));
     expect(sessions.map(({ frames, dropped }) => [frames, dropped])).toEqual(
