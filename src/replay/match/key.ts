@@ -23,7 +23,7 @@ import type { RequestMessage } from '../../protocol/message/message.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
 import { messageSpan } from '../../protocol/message/payload.ts';
 import type { SecretNumbers } from '../../protocol/redact/numbers.ts';
-import { digestText } from '../recording/columns.ts';
+import { createColumn, createDigestTable, digestText } from '../recording/columns.ts';
 import type { Recording } from '../recording/recording.ts';
 import { hasPlaceholder, placeholdersIn, withoutDigests } from '../recording/secrets.ts';
 import type { CallTopic } from '../recording/topics.ts';
@@ -43,7 +43,7 @@ export type RequestKey = CallTopic & {
   /** Of method and params, a character for each byte. */
   digest: string;
   /** The canonical text of what counts of the params. */
-  params: Buffer;
+  readonly params: Buffer;
 };
 
 const VOLATILE_META = new Set([
@@ -154,9 +154,9 @@ export type RecordingKeys = {
   keyAt(place: Place): RequestKey | null;
   /** The digest of a recorded call, by its number in the script; null where it cannot be read. */
   digestOf(call: number): string | null;
-  /** Says that a request comes again, whose key this is: the next ones with its text have their key at once. */
+  /** Says that a request comes again, whose key this is: the next ones that are written alike have their key at once. */
   expectAgain(key: RequestKey): void;
-  /** Live requests with the text of a call whose digest is made in here have their key at once. */
+  /** Live requests that are written like a call whose digest is made in here have their key at once. */
   expecting(work: () => void): void;
   /**
    * Whether recorded calls with this key differ in what was redacted, by a key that is not at hand: nobody can tell them
@@ -366,17 +366,12 @@ const MAX_REMEMBERED_BYTES = 64 * 1024;
 /** `params`: as they were written; none where the request had none. */
 type Remembered = { method: string; params: Buffer; key: RequestKey };
 
-/** Longer requests are not expected again, and of the others as many as take so much memory. */
-const MAX_EXPECTED_BYTES = 2048;
-
-const MAX_ALL_EXPECTED_BYTES = 8 * 1024 * 1024;
-
-/** Besides its texts. */
-const KEY_BYTES = 512;
+/** Of spellings of requests that come again, and of recorded ones; then they are collected anew. */
+const MOST_SPELLINGS = 1_000_000;
 
 /**
- * Remembers the key that was made last, for a live request and its recorded twin mostly have the same text; and those of
- * requests that come again.
+ * Remembers the key that was made last, for a live request and its recorded twin mostly have the same text; and by how it is
+ * written each request that is expected to come again.
  */
 function createKeyMaker(
   { session }: Recording,
@@ -385,17 +380,26 @@ function createKeyMaker(
   matchBy: MatchFunctions['matchBy'],
 ) {
   let last: Remembered | null = null;
-  /** By method and params, as they were written. */
-  const expected = new Map<string, RequestKey>();
-  let expectedBytes = 0;
+  let spellings = createSpellings();
 
   function of(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem {
     const { canonical: method, params, details } = request;
     const text = textAt(json, params);
-    const known = same(method, text);
-    if (known !== null) return known;
+    if (isLast(method, text)) return (last as Remembered).key;
+    const digest = spellings.find(method, text);
+    if (digest !== null) return new SpeltKey(method, details.target, digest, () => make(request, json, text));
+    watch.see({ method, target: details.target }, json, params);
+    const key = make(request, json, text);
+    if (typeof key !== 'string' && text.length <= MAX_REMEMBERED_BYTES) last = { method, params: text, key };
+    return key;
+  }
+
+  function make(
+    { canonical: method, params, details }: RequestMessage,
+    json: Buffer,
+    text: Buffer,
+  ): RequestKey | CanonicalProblem {
     const asked = { method, target: details.target };
-    watch.see(asked, json, params);
     const counted = matchBy?.(asked, params === null ? null : text);
     const own =
       counted == null
@@ -403,38 +407,70 @@ function createKeyMaker(
         : requestKey(asked, counted, { start: 0, end: counted.length, type: 'object' }, rules);
     // A server of both eras answers each in its own way.
     const hasTwin = session.era === 'dual' && details.isModern && typeof own !== 'string';
-    const key = hasTwin ? keyFor('modern', own) : own;
-    if (typeof key !== 'string' && text.length <= MAX_REMEMBERED_BYTES) last = { method, params: text, key };
-    return key;
+    return hasTwin ? keyFor('modern', own) : own;
   }
 
-  function same(method: string, params: Buffer): RequestKey | null {
-    if (last !== null && last.method === method && last.params.equals(params)) return last.key;
-    if (expected.size === 0 || params.length > MAX_EXPECTED_BYTES) return null;
-    return expected.get(writtenName(method, params)) ?? null;
-  }
-
-  function expectAgain(key: RequestKey): void {
-    if (last === null || last.key !== key || last.params.length > MAX_EXPECTED_BYTES) return;
-    const bytes = last.params.length + key.params.length + KEY_BYTES;
-    if (expectedBytes + bytes > MAX_ALL_EXPECTED_BYTES) {
-      expected.clear();
-      expectedBytes = 0;
-    }
-    expectedBytes += bytes;
-    expected.set(writtenName(last.method, last.params), key);
+  function isLast(method: string, params: Buffer): boolean {
+    return last !== null && last.method === method && last.params.equals(params);
   }
 
   return {
     of,
-    /** The key of a request of this method, if it is remembered. */
-    before: (method: string, json: Buffer) => same(method, textAt(json, findParams(json, 0))),
-    expectAgain,
+    /** The key of a request of this method, if it is that of the last one. */
+    before(method: string, json: Buffer): RequestKey | null {
+      return isLast(method, textAt(json, findParams(json, 0))) ? (last as Remembered).key : null;
+    },
+    expectAgain(key: RequestKey): void {
+      if (last === null || last.key !== key) return;
+      if (spellings.size() === MOST_SPELLINGS) spellings = createSpellings();
+      spellings.add(last.method, last.params, key.digest);
+    },
   };
 }
 
-function writtenName(method: string, params: Buffer): string {
-  return `${method}\0${params.toString('latin1')}`;
+/** The digests of keys, by the method and the params as they were written: some hundred bytes each, however long the params are. */
+function createSpellings() {
+  const written = createDigestTable();
+  const counted = createDigestTable();
+  /** By the number of what was written: that of its key. */
+  const keyOf = createColumn(Uint32Array);
+  return {
+    add(method: string, params: Buffer, digest: string): void {
+      keyOf.set(written.add(digestOf(method, params)), counted.add(digest));
+    },
+    /** Null for what was not added. */
+    find(method: string, params: Buffer): string | null {
+      if (written.size() === 0 || params.length > MAX_REMEMBERED_BYTES) return null;
+      const number = written.find(digestOf(method, params));
+      return number < 0 ? null : counted.at(keyOf.at(number));
+    },
+    size: written.size,
+  };
+}
+
+/** A key whose digest is known. What counts of its params is put together only where somebody asks for it. */
+class SpeltKey implements RequestKey {
+  readonly method: string;
+  readonly target: string | null;
+  readonly digest: string;
+  readonly #make: () => RequestKey | CanonicalProblem;
+
+  constructor(
+    method: string,
+    target: string | null,
+    digest: string,
+    make: () => RequestKey | CanonicalProblem,
+  ) {
+    this.method = method;
+    this.target = target;
+    this.digest = digest;
+    this.#make = make;
+  }
+
+  get params(): Buffer {
+    const made = this.#make();
+    return typeof made === 'string' ? NO_PARAMS : made.params;
+  }
 }
 
 const NO_TEXT = Buffer.alloc(0);

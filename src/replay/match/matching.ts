@@ -55,8 +55,8 @@ export type Matching = {
   /** How many calls there are to ask for. */
   size: number;
   /**
-   * Reads recorded calls before the first client comes, for so many milliseconds at most: what is read then is found by its
-   * text. Those that are left are read when somebody asks for them, or for one behind them. Where paths are ignored, all are:
+   * Reads recorded calls before the first client comes, for so many milliseconds at most: what is read then is found by how it
+   * is written. Those that are left are read when somebody asks for them, or for one behind them. Where paths are ignored, all are:
    * what is said of a path is about calls that somebody asked for.
    */
   readAhead(maxMs: number): void;

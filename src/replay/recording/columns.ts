@@ -53,7 +53,7 @@ const WORDS = DIGEST_BYTES / 4;
 
 /** A character stands for each byte (`binary`): such a text costs a third of a Buffer. */
 export function digestText(data: string | Buffer): string {
-  return hash('sha256', data, 'binary');
+  return hash('sha256', data, 'binary').slice(0, DIGEST_BYTES);
 }
 
 type DigestTable = {
@@ -61,6 +61,8 @@ type DigestTable = {
   add(digest: string): number;
   /** The digest's number, or -1. */
   find(digest: string): number;
+  /** The digest of a number. */
+  at(number: number): string;
   size(): number;
 };
 
@@ -107,7 +109,13 @@ export function createDigestTable(): DigestTable {
     }
   }
 
-  return { add, find: (digest) => (slots[slotOf(digest)] ?? 0) - 1, size: () => size };
+  function at(number: number): string {
+    let digest = '';
+    for (let k = 0; k < WORDS; k += 1) digest += textOfWord(words.at(number * WORDS + k));
+    return digest;
+  }
+
+  return { add, find: (digest) => (slots[slotOf(digest)] ?? 0) - 1, at, size: () => size };
 }
 
 /** Four bytes of a digest, as a number from 0 on. */
@@ -115,6 +123,10 @@ function wordOf(digest: string, k: number): number {
   const at = k * 4;
   const high = (digest.charCodeAt(at + 3) << 8) | digest.charCodeAt(at + 2);
   return ((high << 16) | (digest.charCodeAt(at + 1) << 8) | digest.charCodeAt(at)) >>> 0;
+}
+
+function textOfWord(word: number): string {
+  return String.fromCharCode(word & 0xff, (word >>> 8) & 0xff, (word >>> 16) & 0xff, word >>> 24);
 }
 
 /** Remembers how far a client has come among the identical calls of each key. Only keys that it asked for take memory. */

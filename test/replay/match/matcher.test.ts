@@ -143,6 +143,7 @@ test('a digest keeps its number among many, and an unknown one has none', () => 
   expect(digests.map((digest) => table.add(digest))).toEqual(digests.map((_, i) => i));
   expect(digests.map((digest) => table.add(digest))).toEqual(digests.map((_, i) => i));
   expect(table.size()).toBe(5000);
+  expect(digests.map((_, i) => table.at(i))).toEqual(digests);
   expect(table.find(call('t', { i: -1 }).digest)).toBe(-1);
   // The same beginning, so the same slot: only the rest tells them apart.
   const twin = Buffer.from(digests[0] ?? '', 'latin1');
