@@ -366,8 +366,8 @@ const MAX_REMEMBERED_BYTES = 64 * 1024;
 /** `params`: as they were written; none where the request had none. */
 type Remembered = { method: string; params: Buffer; key: RequestKey };
 
-/** Of spellings of requests that come again, and of recorded ones; then they are collected anew. */
-const MOST_SPELLINGS = 1_000_000;
+/** Of requests that come again, and of recorded ones: at most 8 MB. Then they are collected anew. */
+const MOST_SPELLINGS = 150_000;
 
 /**
  * Remembers the key that was made last, for a live request and its recorded twin mostly have the same text; and by how it is
@@ -428,7 +428,7 @@ function createKeyMaker(
   };
 }
 
-/** The digests of keys, by the method and the params as they were written: some hundred bytes each, however long the params are. */
+/** The digests of keys, by the method and the params as they were written: some 50 bytes each, however long the params are. */
 function createSpellings() {
   const written = createDigestTable();
   const counted = createDigestTable();
@@ -454,6 +454,7 @@ class SpeltKey implements RequestKey {
   readonly target: string | null;
   readonly digest: string;
   readonly #make: () => RequestKey | CanonicalProblem;
+  #params: Buffer | null = null;
 
   constructor(
     method: string,
@@ -468,8 +469,10 @@ class SpeltKey implements RequestKey {
   }
 
   get params(): Buffer {
+    if (this.#params !== null) return this.#params;
     const made = this.#make();
-    return typeof made === 'string' ? NO_PARAMS : made.params;
+    this.#params = typeof made === 'string' ? NO_PARAMS : made.params;
+    return this.#params;
   }
 }
 

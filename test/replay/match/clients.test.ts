@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RequestMessage } from '../../../src/protocol/message/message.ts';
@@ -7,7 +9,7 @@ import { type Recording, readRecording } from '../../../src/replay/recording/rec
 import { openStore } from '../../../src/store/file/open.ts';
 import { findSession } from '../../../src/store/read/sessions.ts';
 import { parseOne } from '../../support/messages.ts';
-import { scale } from '../../support/scale.ts';
+import { inFull, scale } from '../../support/scale.ts';
 import { tempStore } from '../../support/tapedeck.ts';
 import { importText } from '../../support/text-recording.ts';
 
@@ -354,3 +356,54 @@ test('calls that were read ahead are not read once more', async () => {
   // The answers alone.
   expect(loads - before).toBe(4);
 });
+
+test('what counts of a request that was read ahead is put together once, however often it is looked at', async () => {
+  const numbers = [1, 2, 3, 4, 5, 6, 7, 8];
+  const said = numbers.map((n): Said => [1, 'tools/call', { n }, { name: 'say', arguments: { n } }]);
+  const asked: string[] = [];
+  const { matching, connect } = await stage([enter(1, 'a'), ...said], {
+    matchBy(_asked, params) {
+      asked.push(String(params));
+      return params;
+    },
+  });
+  matching.readAhead(60_000);
+  const client = connect();
+  client.ask('initialize', hello('a'));
+  const ask = (n: number) => client.ask('tools/call', { name: 'say', arguments: { n } });
+  expect(ask(3)).toEqual({ n: 3 });
+  asked.length = 0;
+  // It is compared with all the others, to say which is near.
+  expect(ask(3)).toBe('used-up');
+  const own = JSON.stringify({ name: 'say', arguments: { n: 3 } });
+  const others = asked.filter((params) => params !== own);
+  expect(others.length).toBeGreaterThan(0);
+  expect(others).toEqual([...new Set(others)]);
+  // As the live one, and as the recorded one.
+  expect(asked.length - others.length).toBeLessThanOrEqual(2);
+});
+
+inFull(
+  'requests that come again and again take no more memory, however many ways they are written',
+  async () => {
+    const { connect } = await stage([enter(1, 'a'), [1, 'tools/call', 'said', { name: 'say' }]], {
+      repeat: 'last',
+    });
+    const client = connect();
+    client.ask('initialize', hello('a'));
+    const ask = (progressToken: number) =>
+      client.ask('tools/call', { name: 'say', _meta: { progressToken } });
+    const before = bytesOfBuffers();
+    for (let token = 0; token < 300_000; token += 1) expect(ask(token)).toBe('said');
+    expect(bytesOfBuffers() - before).toBeLessThan(7_500_000);
+    expect(ask(299_999)).toBe('said');
+  },
+);
+
+/** Of those that are in use. */
+function bytesOfBuffers(): number {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  collect();
+  return process.memoryUsage().arrayBuffers;
+}
