@@ -97,8 +97,15 @@ function secret(rule: string, text: string, part = text) {
   return { rule, text, secret: part };
 }
 
+/** What is shorter has base64 forms of two or three characters, which stand in a store by chance: in an id, in the name of a folder. */
+const TELLING_LENGTH = 7;
+
 /** Whether any file of a store has these bytes in it, as they are, escaped, or in base64. */
 export function storeHolds(db: string, secret: string): boolean {
+  if (secret.length < TELLING_LENGTH)
+    throw new Error(
+      `expected at least ${TELLING_LENGTH} characters to look for, got ${JSON.stringify(secret)}`,
+    );
   const files = ['', '-wal', '-shm'].map((end) => `${db}${end}`).filter((file) => existsSync(file));
   const forms = [secret, JSON.stringify(secret).slice(1, -1), ...base64Forms(secret)];
   return files.some((file) => {

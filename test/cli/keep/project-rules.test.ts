@@ -28,17 +28,17 @@ function project() {
   const session = {
     basis: 'stdio-process',
     transport: 'stdio',
-    target: 'serve BADGE-1',
-    command: ['serve', 'BADGE-1'],
+    target: 'serve BADGE-1001',
+    command: ['serve', 'BADGE-1001'],
   };
   const lines = [
     {
       tapedeck: 1,
-      session: { ...session, startedAt: '2026-01-01T00:00:00.000Z', ...END, labels: { of: 'BADGE-2' } },
+      session: { ...session, startedAt: '2026-01-01T00:00:00.000Z', ...END, labels: { of: 'BADGE-1002' } },
     },
     { ms: 1, channel: 'stdin', message: call },
-    { ms: 1, channel: 'stderr', text: `for BADGE-3 and ${TOKEN}` },
-    { ms: 1, channel: 'stdout', unfinished: true, text: '{"a":"BADGE-4' },
+    { ms: 1, channel: 'stderr', text: `for BADGE-1003 and ${TOKEN}` },
+    { ms: 1, channel: 'stdout', unfinished: true, text: '{"a":"BADGE-1004' },
   ];
   const file = join(cwd, 'a.ndjson');
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
@@ -55,7 +55,7 @@ test('import redacts by a project’s rules before it stores anything, and says 
   wants(RULES);
   const { code, stderr } = await tapedeckInProcess(['import', file, '--db', db], { cwd });
   expect([code, stderr]).toEqual([0, '']);
-  for (const secret of ['BADGE-1', 'BADGE-2', 'BADGE-3', 'BADGE-4', 'card-77-of-somebody', TOKEN])
+  for (const secret of ['BADGE-1001', 'BADGE-1002', 'BADGE-1003', 'BADGE-1004', 'card-77-of-somebody', TOKEN])
     expect(storeHolds(db, secret), secret).toBe(false);
   expect(await latestSession(db)).toMatchObject({ target: expect.stringContaining('[redacted:badge:') });
   expect(JSON.stringify(await showFrames(db))).toMatch(/\[redacted:path:[0-9a-f]{12}\]/);
@@ -71,7 +71,7 @@ test('import redacts by a project’s rules before it stores anything, and says 
 test('import stores a file as it is where nothing asks for more', async () => {
   const { cwd, file, db } = project();
   expect((await tapedeckInProcess(['import', file, '--db', db], { cwd })).code).toBe(0);
-  for (const secret of ['BADGE-1', 'BADGE-3', 'card-77-of-somebody', TOKEN])
+  for (const secret of ['BADGE-1001', 'BADGE-1003', 'card-77-of-somebody', TOKEN])
     expect(storeHolds(db, secret), secret).toBe(true);
 });
 

@@ -328,9 +328,11 @@ test.each([
 inFull('own rules and paths are heeded', async () => {
   const db = tempStore();
   const run = record(db, ['cat.js'], ['--redact', '$.params.card', '--redact-rule', 'ticket=/TCK-\\d+/']);
-  run.child.stdin.end(`${rpc({ id: 1, method: 'x', params: { card: { no: 4711 }, text: 'see TCK-77' } })}\n`);
+  run.child.stdin.end(
+    `${rpc({ id: 1, method: 'x', params: { card: { no: 4711471147 }, text: 'see TCK-77007700' } })}\n`,
+  );
   await run.ended;
-  expect(storeHolds(db, '4711')).toBe(false);
+  expect(storeHolds(db, '4711471147')).toBe(false);
   const [frame] = await showFrames(db);
   expect(frame).toMatchObject({ redacted: true, redactedBy: ['path', 'ticket'] });
 });
