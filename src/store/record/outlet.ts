@@ -67,7 +67,7 @@ const TAKE_IN_SLICE_MS = 30;
 /** At the end, for all that is in it. What is left stays. */
 const LAST_TAKE_IN_MS = 60;
 
-/** The first calls of a session have the processors to themselves. */
+/** The first calls of a session have the processors to themselves; and of a crowd, each sees to its own spool first. */
 const LEFT_SPOOLS_AFTER_MS = 2000;
 
 /** Somebody should know that the store is not to be had. */
@@ -209,15 +209,17 @@ export function createOutlet(options: OutletOptions): Outlet {
     };
   }
 
+  /** In place of what was planned: what a recorder itself has in a spool comes before what others left. */
   function plan(ms: number): void {
-    timer ??= setTimeout(work, ms);
+    clearTimeout(timer);
+    timer = setTimeout(work, ms);
   }
 
   function work(): void {
     timer = undefined;
     if (spool !== undefined) {
       const isAll = takeInOwn(TAKE_IN_SLICE_MS);
-      if (spool === undefined) plan(0);
+      if (spool === undefined) plan(LEFT_SPOOLS_AFTER_MS);
       else plan(isAll === null ? untilNextTry(spool) : 0);
       tellIfLong();
     } else if (takeInLeft()) plan(TAKE_IN_SLICE_MS);
