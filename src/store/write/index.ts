@@ -10,7 +10,7 @@ import {
   type FrameWithReading,
   type IndexedMessage,
 } from '../../protocol/message/conversation.ts';
-import type { Outcome } from '../../protocol/message/correlate.ts';
+import type { ClosedRequest, Outcome } from '../../protocol/message/correlate.ts';
 import { readTraceparent } from '../../protocol/message/trace.ts';
 import { pause, type Store } from '../file/open.ts';
 import { type BareFrame, prepareFramesOfAny } from '../read/frames.ts';
@@ -41,6 +41,9 @@ export type Indexer = {
 /** Frames read at once: few enough that even large ones fit into memory together. */
 const FRAMES_AT_ONCE = 64;
 
+/** So often the clock is looked at. In a new process a frame takes many times longer than later. */
+const FRAMES_PER_LOOK = 8;
+
 /** What the index of a store takes, prepared once for all of its sessions: a statement for each would cost its memory. */
 export type PreparedIndex = {
   insert(session: number, indexed: IndexedMessage): void;
@@ -48,12 +51,16 @@ export type PreparedIndex = {
   trace(session: number, seq: number, traceparent: string): void;
   setOutcome(session: number, outcome: Outcome, seq: number, n: number): void;
   update(session: number, facts: ConversationFacts, indexed: number): void;
+  /** Whoever rewrites what is stored of a session raises it first. Undefined: somebody is at it. */
+  revisionOf(session: number): number | undefined;
   /** The next frames behind a `seq`, some at once. */
   framesAfter(session: number, seq: number): BareFrame[];
   /** The header `traceparent` of an HTTP request; null where it has none. */
   traceparentOf(session: number, exchange: number): string | null;
-  /** Does the work in one transaction. */
+  /** Does the work in one transaction that writes. */
   transact<T>(work: () => T): T;
+  /** Does it with everything as it is at its beginning, and keeps nobody from writing. */
+  look<T>(work: () => T): T;
   restart(): PreparedRestart;
 };
 
@@ -66,6 +73,12 @@ type PreparedRestart = {
 
 export function prepareIndex(store: Store): PreparedIndex {
   const setOutcome = store.prepare('UPDATE message SET outcome = ? WHERE session = ? AND seq = ? AND n = ?');
+  const revisionOf = store
+    .prepare<[number], number>(
+      'SELECT revision FROM session WHERE number = ? AND NOT EXISTS (SELECT 1 FROM masking WHERE session = number)',
+    )
+    .pluck();
+  const transaction = store.transaction((work: () => unknown) => work());
   // Made when they are needed: a recorder by stdio has one session, which is never begun anew.
   let insertTrace: ReturnType<typeof prepareTraceInsert> | undefined;
   let framesAfter: PreparedIndex['framesAfter'] | undefined;
@@ -81,6 +94,7 @@ export function prepareIndex(store: Store): PreparedIndex {
     },
     setOutcome: (session, outcome, seq, n) => void setOutcome.run(outcome, session, seq, n),
     update: prepareFactsUpdate(store),
+    revisionOf: (session) => revisionOf.get(session),
     framesAfter(session, seq) {
       framesAfter ??= prepareFramesOfAny(store, FRAMES_AT_ONCE);
       return framesAfter(session, seq);
@@ -89,7 +103,8 @@ export function prepareIndex(store: Store): PreparedIndex {
       traceparentOf ??= prepareTraceparent(store);
       return traceparentOf(session, exchange);
     },
-    transact: store.transaction((work: () => unknown) => work()).immediate as PreparedIndex['transact'],
+    transact: transaction.immediate as PreparedIndex['transact'],
+    look: transaction.deferred as PreparedIndex['look'],
     restart() {
       restart ??= {
         forget: prepareForget(store),
@@ -101,6 +116,15 @@ export function prepareIndex(store: Store): PreparedIndex {
   };
 }
 
+/** What some frames make of the index, to be written in one transaction. `upTo`: the last of them. */
+type Found = {
+  messages: IndexedMessage[];
+  traces: { seq: number; traceparent: string }[];
+  outcomes: ClosedRequest[];
+  upTo: number;
+  isDone: boolean;
+};
+
 /** Continues a session's index. The session must not be indexed at all yet, or only by this same indexer. */
 export function createIndexer(session: number, index: PreparedIndex): Indexer {
   const conversation = createConversation();
@@ -108,9 +132,9 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
   let indexed = 0;
   let expectsTraces = false;
   const closed: ClosedHttpExchange[] = [];
-  /** How many of them are concluded. */
-  let concluded = 0;
   let recent: { frames: readonly FrameWithReading[]; firstSeq: number } = { frames: [], firstSeq: 1 };
+  /** What was found and is not written yet, and the session's revision by then. */
+  let ready: { found: Found; revision: number } | null = null;
 
   /** Visits some frames after this one. False: there are none. */
   function visitNext(after: number, visit: (frame: FrameWithReading, seq: number) => void): boolean {
@@ -121,48 +145,79 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
       for (const frame of stored) visit(frame, frame.seq);
       return stored.length > 0;
     }
-    const end = Math.min(from + FRAMES_AT_ONCE, frames.length);
+    const end = Math.min(from + FRAMES_PER_LOOK, frames.length);
     for (let i = from; i < end; i += 1) visit(frames[i] as FrameWithReading, firstSeq + i);
     return true;
   }
 
-  function indexSome(maxMs: number): { upTo: number; isDone: boolean } {
+  function find(maxMs: number): Found {
     const deadline = performance.now() + maxMs;
-    let upTo = indexed;
-    // Taken back once the transaction is through.
+    const found: Found = { messages: [], traces: [], outcomes: [], upTo: indexed, isDone: false };
+    // Taken back once that is written, or ready to be.
     isSpoiled = true;
-    for (;;) {
-      const isDone = !visitNext(upTo, (frame, seq) => {
-        concludeUpTo(seq - 1);
-        for (const indexed of conversation.add(frame, seq)) {
-          index.insert(session, indexed);
-          const { traceparent } = indexed.message.details;
-          if (traceparent !== null) index.trace(session, seq, traceparent);
-        }
-        for (const { place, outcome } of conversation.settle(frame, seq))
-          index.setOutcome(session, outcome, place.seq, place.n);
-        if (expectsTraces) traceRequest(frame, seq);
-        upTo = seq;
-      });
-      if (!isDone && performance.now() < deadline) continue;
-      if (isDone) concludeUpTo(upTo);
-      if (upTo > indexed || concluded > 0) index.update(session, conversation.facts(), upTo);
-      return { upTo, isDone };
-    }
+    const visit = (frame: FrameWithReading, seq: number) => {
+      concludeUpTo(seq - 1, found);
+      for (const indexed of conversation.add(frame, seq)) {
+        found.messages.push(indexed);
+        const { traceparent } = indexed.message.details;
+        if (traceparent !== null) found.traces.push({ seq, traceparent });
+      }
+      found.outcomes.push(...conversation.settle(frame, seq));
+      if (expectsTraces) traceRequest(frame, seq, found);
+      found.upTo = seq;
+    };
+    do found.isDone = !visitNext(found.upTo, visit);
+    while (!found.isDone && performance.now() < deadline);
+    if (found.isDone) concludeUpTo(found.upTo, found);
+    return found;
   }
 
-  function traceRequest({ channel, http }: FrameWithReading, seq: number): void {
+  function traceRequest({ channel, http }: FrameWithReading, seq: number, { traces }: Found): void {
     if (channel !== 'request' || http === null) return;
     const traceparent = index.traceparentOf(session, http.exchange);
-    if (traceparent !== null) index.trace(session, seq, traceparent);
+    if (traceparent !== null) traces.push({ seq, traceparent });
   }
 
-  function concludeUpTo(seq: number): void {
-    for (let next = closed[concluded]; next !== undefined && next.after <= seq; next = closed[concluded]) {
+  function concludeUpTo(seq: number, { outcomes }: Found): void {
+    let concluded = 0;
+    for (let next = closed[0]; next !== undefined && next.after <= seq; next = closed[concluded]) {
       concluded += 1;
-      for (const { place, outcome } of conversation.close(next.number, next.how))
-        index.setOutcome(session, outcome, place.seq, place.n);
+      outcomes.push(...conversation.close(next.number, next.how));
     }
+    if (concluded > 0) closed.splice(0, concluded);
+  }
+
+  function write({ messages, traces, outcomes, upTo }: Found): void {
+    for (const message of messages) index.insert(session, message);
+    for (const { seq, traceparent } of traces) index.trace(session, seq, traceparent);
+    for (const { place, outcome } of outcomes) index.setOutcome(session, outcome, place.seq, place.n);
+    if (upTo > indexed || outcomes.length > 0) index.update(session, conversation.facts(), upTo);
+  }
+
+  /**
+   * Finds while others may write: reading messages out of frames takes longer than writing them, and recorders wait while a
+   * store is locked. Null: the session is being rewritten.
+   */
+  function findReady(maxMs: number): typeof ready {
+    const looked = index.look(() => {
+      const revision = index.revisionOf(session);
+      return revision === undefined ? null : { revision, found: find(maxMs) };
+    });
+    isSpoiled = false;
+    return looked;
+  }
+
+  /** Null: the session was rewritten since, and what was found in it may be masked by now. */
+  function writeReady({ found, revision }: NonNullable<typeof ready>): Found | null {
+    if (index.revisionOf(session) !== revision) return null;
+    write(found);
+    return found;
+  }
+
+  function findAndWrite(maxMs: number): Found {
+    const found = find(maxMs);
+    write(found);
+    return found;
   }
 
   return {
@@ -176,13 +231,15 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
     isSpoiled: () => isSpoiled,
     isBehind: () => indexed + 1 < recent.firstSeq,
     advance(maxMs) {
-      const { upTo, isDone } = index.transact(() => indexSome(maxMs));
-      isSpoiled = false;
-      indexed = upTo;
-      closed.splice(0, concluded);
-      concluded = 0;
-      if (isDone) recent = { frames: [], firstSeq: 1 };
-      return isDone;
+      ready ??= findReady(maxMs);
+      const toWrite = ready;
+      const found = index.transact(() => (toWrite === null ? findAndWrite(maxMs) : writeReady(toWrite)));
+      ready = null;
+      isSpoiled = found === null;
+      if (found === null) return false;
+      indexed = found.upTo;
+      if (found.isDone) recent = { frames: [], firstSeq: 1 };
+      return found.isDone;
     },
   };
 }
@@ -196,10 +253,12 @@ const SLICE_MS = 50;
  */
 export function reindexSession(store: Store, session: number, onSlice: () => void = () => {}): void {
   const watch = watchIndex(store, session);
-  const indexer = restartIndexer(session, prepareIndex(store), onSlice);
+  const index = prepareIndex(store);
+  let indexer = restartIndexer(session, index, onSlice);
   while (!indexer.advance(SLICE_MS)) {
     onSlice();
     pause(SLICE_MS / 2);
+    if (indexer.isSpoiled()) indexer = restartIndexer(session, index, onSlice);
   }
   watch.raiseIfChanged();
 }

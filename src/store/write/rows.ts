@@ -6,7 +6,7 @@ import type { HttpExchange } from '../../protocol/http/exchange.ts';
 import { type FrameWithReading, sseFieldsOf } from '../../protocol/message/conversation.ts';
 import type { Redactor } from '../../protocol/redact/redactor.ts';
 import type { Channel, Frame } from '../../protocol/wire/frame.ts';
-import { flagsOf, PART_BYTES, type SessionStart } from '../file/columns.ts';
+import { flagsOf, PART_BYTES, type RunEvidence, type SessionStart } from '../file/columns.ts';
 import type { Store } from '../file/open.ts';
 import type { PendingSession, SessionKey, UnfinishedPiece } from './pending.ts';
 import { createHeadRedactor } from './redaction.ts';
@@ -110,7 +110,15 @@ export function prepareSessionInsert(store: Store): (start: SessionStart, id?: s
   );
   const join = prepareRunJoin(store);
   const insertLabel = store.prepare('INSERT OR REPLACE INTO label (session, key, value) VALUES (?, ?, ?)');
-  return store.transaction((start: SessionStart, id = newSessionId()) => {
+  const insertAll = store.transaction(
+    (row: object, labels: SessionStart['labels'], evidence: RunEvidence[]) => {
+      const number = Number(insert.run(row).lastInsertRowid);
+      for (const [key, value] of labels) insertLabel.run(number, key, value);
+      for (const one of evidence) join(number, one);
+      return number;
+    },
+  ).immediate;
+  return (start, id = newSessionId()) => {
     const {
       labels,
       command,
@@ -120,15 +128,12 @@ export function prepareSessionInsert(store: Store): (start: SessionStart, id?: s
       run: _,
       ...columns
     } = start;
-    const { lastInsertRowid } = insert.run({
+    const row = {
       ...{ ...columns, id, redaction, clientStarted, sample },
       command: command && JSON.stringify(command),
-    });
-    const number = Number(lastInsertRowid);
-    for (const [key, value] of labels) insertLabel.run(number, key, value);
-    for (const evidence of evidenceOf(start)) join(number, evidence);
-    return { number, id };
-  }).immediate;
+    };
+    return { number: insertAll(row, labels, evidenceOf(start)), id };
+  };
 }
 
 /** Inserts rows as they stand in another store. `orElse`: what happens to a row that stands in the way. */
