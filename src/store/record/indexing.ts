@@ -9,11 +9,13 @@ import { createIndexer, type Indexer, prepareIndex, restartIndexer } from '../wr
 import type { PendingSession, SessionKey } from '../write/pending.ts';
 
 export type Indexing = {
+  /** The session's row was made just now: nothing of it is indexed in this row. */
+  begin(session: PendingSession, key: SessionKey): void;
   /**
-   * Call it before `confirm`. `isNew`: the session's row was made just now. `isAtHand`: what it has is in the store, and need
-   * not be read back; else it is in a spool, and comes later.
+   * Call it before `confirm`. `isAtHand`: what it has is in the store, and need not be read back; else it is in a spool, and
+   * comes later.
    */
-  takeStored(session: PendingSession, isNew: boolean, isAtHand: boolean): void;
+  takeStored(session: PendingSession, isAtHand: boolean): void;
   /** Something of the session has come into the store by itself. */
   setBehind(session: PendingSession): void;
   /** Of this session nothing more is to be indexed, or in another row. */
@@ -119,10 +121,12 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
   }
 
   return {
-    takeStored(session, isNew, isAtHand) {
+    begin(session, { number }) {
+      forget(session);
+      if (!isStopped && indexers.size < MAX_INDEXERS) indexers.set(session, createIndexer(number, index));
+    },
+    takeStored(session, isAtHand) {
       if (isStopped) return;
-      if (isNew && session.key !== null && indexers.size < MAX_INDEXERS)
-        indexers.set(session, createIndexer(session.key.number, index));
       const indexer = indexers.get(session) ?? finished.get(session);
       if (isAtHand && indexer !== undefined) hold(session, indexer);
       if (indexer !== undefined) tellExchanges(session, indexer);

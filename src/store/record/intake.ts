@@ -242,12 +242,11 @@ export function createIntake(
 
   function confirm(): readonly SessionKey[] {
     for (const [session, key] of saved) {
-      const isNew = opened === store && session.key !== key;
-      if (isNew) indexing?.forget(session);
+      if (opened === store && session.key !== key) indexing?.begin(session, key);
       if (opened !== store) detour.add(session);
       session.key = key;
       session.id = key.id;
-      indexing?.takeStored(session, isNew, opened === store);
+      indexing?.takeStored(session, opened === store);
       tally?.stored(session, key);
       rules.confirm(session);
       sampler?.confirm(session, key);
@@ -317,7 +316,9 @@ export function createIntake(
     saveStart() {
       if (!isStdio) return;
       const session = sessionOf(1);
-      if (!session.isLeftOut) session.key ??= insert(session, session.id);
+      if (session.isLeftOut || session.key !== null) return;
+      session.key = insert(session, session.id);
+      indexing?.begin(session, session.key);
     },
     confirm,
     giveUp() {

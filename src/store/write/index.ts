@@ -41,9 +41,6 @@ export type Indexer = {
 /** Frames read at once: few enough that even large ones fit into memory together. */
 const FRAMES_AT_ONCE = 64;
 
-/** So often the clock is looked at. In a new process a frame takes many times longer than later. */
-const FRAMES_PER_LOOK = 8;
-
 /** What the index of a store takes, prepared once for all of its sessions: a statement for each would cost its memory. */
 export type PreparedIndex = {
   insert(session: number, indexed: IndexedMessage): void;
@@ -136,18 +133,16 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
   /** What was found and is not written yet, and the session's revision by then. */
   let ready: { found: Found; revision: number } | null = null;
 
-  /** Visits some frames after this one. False: there are none. */
+  /** Visits the next frame, or some that are read back. False: there are none. */
   function visitNext(after: number, visit: (frame: FrameWithReading, seq: number) => void): boolean {
-    const { frames, firstSeq } = recent;
-    const from = after + 1 - firstSeq;
-    if (from < 0 || from >= frames.length) {
-      const stored = index.framesAfter(session, after);
-      for (const frame of stored) visit(frame, frame.seq);
-      return stored.length > 0;
+    const next = recent.frames[after + 1 - recent.firstSeq];
+    if (next !== undefined) {
+      visit(next, after + 1);
+      return true;
     }
-    const end = Math.min(from + FRAMES_PER_LOOK, frames.length);
-    for (let i = from; i < end; i += 1) visit(frames[i] as FrameWithReading, firstSeq + i);
-    return true;
+    const stored = index.framesAfter(session, after);
+    for (const frame of stored) visit(frame, frame.seq);
+    return stored.length > 0;
   }
 
   function find(maxMs: number): Found {
