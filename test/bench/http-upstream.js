@@ -34,12 +34,15 @@ function answer(response, id) {
   response.end(body);
 }
 
-function stream(response, id, { events, everyMs, atOnce }) {
+/** So many at once, every so many milliseconds or later; or so many a second, where a late timer makes up for what it missed. */
+function stream(response, id, { events, everyMs, atOnce, perSecond }) {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   const send = (message) => response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
   let sent = 0;
+  const began = performance.now();
+  const until = () => (perSecond ? ((performance.now() - began) / 1000) * perSecond : sent + atOnce);
   const timer = setInterval(() => {
-    for (let i = 0; i < atOnce && sent < events; i += 1) {
+    for (const due = Math.min(events, until()); sent < due; ) {
       sent += 1;
       const sentAt = Number(process.hrtime.bigint()) / 1000;
       const params = { progressToken: id, progress: sent, sentAt };
