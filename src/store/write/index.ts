@@ -30,7 +30,7 @@ export type Indexer = {
   expectTraces(): void;
   /** Says how an HTTP exchange ended, if not with answers. Exchanges come in the order in which they ended. */
   close(closed: ClosedHttpExchange): void;
-  /** Whether an error left it with more than is stored: it cannot go on, and must be restarted. */
+  /** Whether it must be restarted: an error left it with more than is stored, or the session was rewritten. */
   isSpoiled(): boolean;
   /** Indexes what is not indexed yet, for about `maxMs` milliseconds, in one transaction. True: nothing is left. */
   advance(maxMs: number): boolean;
@@ -130,8 +130,10 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
   let expectsTraces = false;
   const closed: ClosedHttpExchange[] = [];
   let recent: { frames: readonly FrameWithReading[]; firstSeq: number } = { frames: [], firstSeq: 1 };
-  /** What was found and is not written yet, and the session's revision by then. */
-  let ready: { found: Found; revision: number } | null = null;
+  /** What was found and is not written yet. */
+  let ready: Found | null = null;
+  /** Once it is another one, what is remembered or was found may be masked in the store. */
+  const revision = index.revisionOf(session);
 
   /** Visits the next frame, or some that are read back. False: there are none. */
   function visitNext(after: number, visit: (frame: FrameWithReading, seq: number) => void): boolean {
@@ -189,30 +191,8 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
     if (upTo > indexed || outcomes.length > 0) index.update(session, conversation.facts(), upTo);
   }
 
-  /**
-   * Finds while others may write: reading messages out of frames takes longer than writing them, and recorders wait while a
-   * store is locked. Null: the session is being rewritten.
-   */
-  function findReady(maxMs: number): typeof ready {
-    const looked = index.look(() => {
-      const revision = index.revisionOf(session);
-      return revision === undefined ? null : { revision, found: find(maxMs) };
-    });
-    isSpoiled = false;
-    return looked;
-  }
-
-  /** Null: the session was rewritten since, and what was found in it may be masked by now. */
-  function writeReady({ found, revision }: NonNullable<typeof ready>): Found | null {
-    if (index.revisionOf(session) !== revision) return null;
-    write(found);
-    return found;
-  }
-
-  function findAndWrite(maxMs: number): Found {
-    const found = find(maxMs);
-    write(found);
-    return found;
+  function isUnchanged(): boolean {
+    return index.revisionOf(session) === revision;
   }
 
   return {
@@ -226,9 +206,17 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
     isSpoiled: () => isSpoiled,
     isBehind: () => indexed + 1 < recent.firstSeq,
     advance(maxMs) {
-      ready ??= findReady(maxMs);
-      const toWrite = ready;
-      const found = index.transact(() => (toWrite === null ? findAndWrite(maxMs) : writeReady(toWrite)));
+      // Others may write meanwhile, unless they rewrite these frames: reading messages out of frames takes longer than writing them.
+      if (revision !== undefined && ready === null) {
+        ready = index.look(() => (isUnchanged() ? find(maxMs) : null));
+        isSpoiled = false;
+      }
+      const found = index.transact(() => {
+        if (!isUnchanged()) return null;
+        const found = ready ?? find(maxMs);
+        write(found);
+        return found;
+      });
       ready = null;
       isSpoiled = found === null;
       if (found === null) return false;

@@ -115,39 +115,35 @@ test('what was found while the store is locked is written once it is free', () =
   expect(rowsOf(ours)).toEqual(wanted);
 });
 
-test.each(['remembered', 'read back'])(
-  'of a session that is rewritten meanwhile nothing is written that was found before in frames that are %s',
-  (how) => {
-    const { ours, other, session } = setUp();
-    const index = prepareIndex(ours);
-    const mask = () => {
-      raiseRevision(other, session);
-      other
-        .prepare(
-          "UPDATE frame SET payload = CAST(replace(CAST(payload AS TEXT), 'tool-1', 'masked') AS BLOB)",
-        )
-        .run();
-    };
-    const late: PreparedIndex = {
-      ...index,
-      transact(work) {
-        mask();
-        return index.transact(work);
-      },
-    };
-    const indexer = createIndexer(session, late);
-    if (how === 'remembered') remember(indexer, ours, session, () => {});
-    expect(indexer.advance(LONG_MS)).toBe(false);
-    expect(indexer.isSpoiled()).toBe(true);
-    expect(ours.prepare('SELECT count(*) FROM message').pluck().get()).toBe(0);
-    complete(indexer, session, index);
-    const targets = ours
-      .prepare('SELECT DISTINCT target FROM message WHERE target IS NOT NULL ORDER BY 1')
-      .pluck()
-      .all();
-    expect(targets).toEqual(['masked', 'tool-0', 'tool-2']);
-  },
-);
+test.each([
+  ['remembered', 'before they are read'],
+  ['remembered', 'before what was found is written'],
+  ['read back', 'before what was found is written'],
+])('nothing of frames that are %s gets into the index once they are masked, %s', (how, when) => {
+  const { ours, other, session } = setUp();
+  const index = prepareIndex(ours);
+  const mask = () => {
+    raiseRevision(other, session);
+    const masked = "CAST(replace(CAST(payload AS TEXT), 'tool-1', 'masked') AS BLOB)";
+    other.prepare(`UPDATE frame SET payload = ${masked}`).run();
+  };
+  const late: PreparedIndex = {
+    ...index,
+    transact(work) {
+      if (when === 'before what was found is written') mask();
+      return index.transact(work);
+    },
+  };
+  const indexer = createIndexer(session, late);
+  if (how === 'remembered') remember(indexer, ours, session, () => {});
+  if (when === 'before they are read') mask();
+  expect(indexer.advance(LONG_MS)).toBe(false);
+  expect(indexer.isSpoiled()).toBe(true);
+  expect(ours.prepare('SELECT count(*) FROM message').pluck().get()).toBe(0);
+  complete(indexer, session, index);
+  const targets = ours.prepare('SELECT DISTINCT target FROM message WHERE target IS NOT NULL ORDER BY 1');
+  expect(targets.pluck().all()).toEqual(['masked', 'tool-0', 'tool-2']);
+});
 
 test('while a session is being redacted, nobody can change what is read', () => {
   const { ours, other, session, wanted } = setUp();
