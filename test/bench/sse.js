@@ -23,15 +23,15 @@ const RATE = { everyMs: 2, atOnce: 1 };
 const FLOOD = { everyMs: 1, perSecond: 55_000 };
 
 export async function benchSse(folder, { httpRounds, events, floodEvents, progress }) {
-  const { results, count: losses } = await measureInTurn(folder, {
+  const { results, count } = await measureInTurn(folder, {
     rounds: httpRounds,
     progress,
     what: 'SSE',
     without: ['reader'],
     measure: (url) => measure(url, events),
   });
-  const rows = [sseRow(results, losses), ...(await floodRows(folder, floodEvents, progress))];
-  return { absolute: absoluteRows(results), loss: lossText(losses), rows };
+  const rows = [sseRow(results, count), ...(await floodRows(folder, floodEvents, progress))];
+  return { absolute: absoluteRows(results), loss: lossText(count), rows };
 }
 
 async function floodRows(folder, events, progress) {
@@ -51,7 +51,7 @@ async function floodRows(folder, events, progress) {
   db.close();
   // The answer is one more event.
   const lost = events + 1 - stored;
-  const what = `SSE: one stream of ${count(events)} events, of which ${count(FLOOD.perSecond)} a second are due`;
+  const what = `SSE: one stream of ${format(events)} events, of which ${format(FLOOD.perSecond)} a second are due`;
   const rate = ratioRow(what, [recorded], [direct], { yardstick: 'no proxy' }, 'events/s');
   const fifth = memory[Math.floor(memory.length / 5)];
   const growth = Math.max(...memory) / fifth;
@@ -70,10 +70,6 @@ async function floodRows(folder, events, progress) {
       met: growth <= 1.5 ? 'yes' : 'NO',
     },
   ];
-}
-
-function count(number) {
-  return number.toLocaleString('en-US');
 }
 
 /** Events a second. They are counted by their ends: parsing them here would take longer than passing them on. */
@@ -137,7 +133,7 @@ async function receive(url, wanted) {
 }
 
 /** Ratio of what each proxy adds to the delay without one, of which the median over all rounds is taken. */
-function sseRow({ direct, bare, least, tapedeck }, losses) {
+function sseRow({ direct, bare, least, tapedeck }, count) {
   const without = median(direct.p50);
   const [ours, theirs, leasts] = [tapedeck, bare, least].map(({ p50 }) =>
     p50.map((delay) => delay - without),
@@ -146,7 +142,7 @@ function sseRow({ direct, bare, least, tapedeck }, losses) {
   const row = ratioRow(what, ours, theirs, { atMost: 1.2, yardstick: 'httpxy alone', least: leasts }, 'µs');
   // Where noise swallows what a proxy adds, their ratio says nothing.
   if (median(ours) <= 0 || median(theirs) <= 0) Object.assign(row, { ratio: 'none', met: 'UNCLEAR' });
-  return withLoss(row, losses, tapedeck);
+  return withLoss(row, count, tapedeck);
 }
 
 function absoluteRows(results) {
