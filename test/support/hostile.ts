@@ -1,8 +1,8 @@
 /** Text that wants to be more than text, and recordings that have it wherever something can be recorded. */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { IS_FULL } from './scale.ts';
-import { tapedeckInProcess, tempStore } from './tapedeck.ts';
+import { tapedeckInProcess } from './tapedeck.ts';
 
 const RUN = 'globalThis.wasRun=1';
 
@@ -120,7 +120,8 @@ function offersOf(names: readonly string[]): [method: string, result: object][] 
 function stdioLines(payloads: readonly string[]): object[] {
   const lines: object[] = [];
   const say = (channel: string, text: string) => lines.push({ ms: 1, channel, text });
-  for (const [i, payload] of payloads.entries()) {
+  for (const payload of payloads) {
+    const i = PAYLOADS.indexOf(payload);
     const id = i + 1;
     const params = {
       name: payload,
@@ -213,21 +214,28 @@ function sessionOf(payload: string): { session: object; lines: object[] } {
   };
 }
 
-export type HostileStore = {
-  db: string;
-  /** The ids of the sessions that are called by a payload each. */
-  named: readonly string[];
-};
+/**
+ * The longest one has sessions of its own: of a session that has it everywhere, each answer takes a hundred times as long, also
+ * where another one is looked at.
+ */
+const [SHORT, LONG] = [PAYLOADS.slice(0, -1), PAYLOADS.slice(-1)];
 
-/** Sessions `stdio` and `http` with all payloads, and one session that is called by each of `names`. */
-export async function storeOfPayloads(names: readonly string[] = PAYLOADS): Promise<HostileStore> {
-  const db = tempStore();
-  const stdio = { name: 'stdio', basis: 'stdio-process', transport: 'stdio', target: 'x', command: ['x'] };
-  const http = { name: 'http', basis: 'stateless', transport: 'http', target: 'http://127.0.0.1:1/mcp' };
+/** The sessions in which payloads stand in every field: each of them in one over stdio and in one over HTTP. */
+export const STDIO_SESSIONS = ['stdio', 'stdio-long'] as const;
+export const HTTP_SESSIONS = ['http', 'http-long'] as const;
+
+/**
+ * Fills a store with these, and with one session that is called by each of `names`; returns the ids of the latter.
+ */
+export async function fillWithPayloads(db: string, names: readonly string[]): Promise<readonly string[]> {
+  const stdio = { basis: 'stdio-process', transport: 'stdio', target: 'x', command: ['x'] };
+  const http = { basis: 'stateless', transport: 'http', target: 'http://127.0.0.1:1/mcp' };
   const sessions = [
     ...names.map(sessionOf),
-    { session: stdio, lines: stdioLines(PAYLOADS) },
-    { session: http, lines: httpLines(PAYLOADS) },
+    ...[SHORT, LONG].flatMap((payloads, i) => [
+      { session: { name: STDIO_SESSIONS[i], ...stdio }, lines: stdioLines(payloads) },
+      { session: { name: HTTP_SESSIONS[i], ...http }, lines: httpLines(payloads) },
+    ]),
   ];
   const files = sessions.map(({ session, lines }, i) => {
     const head = { tapedeck: 1, session: { startedAt: '2026-01-02T03:04:05.000000Z', ...session } };
@@ -237,7 +245,8 @@ export async function storeOfPayloads(names: readonly string[] = PAYLOADS): Prom
   });
   const { code, stdout, stderr } = await tapedeckInProcess(['import', ...files, '--db', db]);
   expect([code, stderr]).toEqual([0, '']);
+  for (const file of files) rmSync(file);
   const ids = stdout.toString().match(/\b[0-9a-f]{12}\b/g) ?? [];
   expect(ids).toHaveLength(sessions.length);
-  return { db, named: ids.slice(0, names.length) };
+  return ids.slice(0, names.length);
 }

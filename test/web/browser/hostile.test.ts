@@ -3,12 +3,24 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { inBrowser, openFile, openPage } from '../../support/browser.ts';
-import { type HostileStore, PAYLOADS, storeOfPayloads } from '../../support/hostile.ts';
+import { fillWithPayloads, HTTP_SESSIONS, PAYLOADS, STDIO_SESSIONS } from '../../support/hostile.ts';
+import { storeOnce } from '../../support/once.ts';
 import { IS_FULL, inFull, sample } from '../../support/scale.ts';
-import { showFrames, tapedeckInProcess, tempFolder } from '../../support/tapedeck.ts';
+import { listSessions, tapedeckInProcess, tempFolder } from '../../support/tapedeck.ts';
 import { startUi } from '../../support/ui.ts';
 
-const LONG_MS = 300_000;
+/** For a hang: on a slow machine the longest of these takes four minutes. */
+const LONG_MS = 600_000;
+
+/** One that has a bit of all: where none begins a text, it makes no difference what stands before it. */
+const ALL_IN_ONE = PAYLOADS.map((text) => text.slice(0, 60)).join(' ');
+
+/** The ids of the sessions that are called by a payload each, the last one by all of them. */
+let named: readonly string[] = [];
+
+const hostileStore = storeOnce(async (db) => {
+  named = await fillWithPayloads(db, IS_FULL ? [...PAYLOADS, ALL_IN_ONE] : PAYLOADS.slice(0, 5));
+});
 
 /** In the page: whatever is there that recorded text alone can have brought. */
 function traces(): string[] {
@@ -48,15 +60,25 @@ async function walkThrough({
 }): Promise<string[]> {
   const told: string[] = [];
   const isFile = location.protocol === 'file:';
+  // Nothing is drawn for the waiting itself: it would take as long as what is waited for.
+  const comes = (selector: string) =>
+    new Promise<boolean>((done) => {
+      const look = () => document.querySelector(selector) !== null && requestAnimationFrame(() => end(true));
+      const observer = new MutationObserver(look);
+      const timer = setTimeout(() => end(false), 120_000);
+      const end = (isThere: boolean) => {
+        clearTimeout(timer);
+        observer.disconnect();
+        done(isThere);
+      };
+      observer.observe(document.body, { subtree: true, childList: true });
+      look();
+    });
   for (const path of paths) {
     for (const old of document.querySelectorAll(brings)) old.setAttribute('data-old', '');
     history.pushState(null, '', isFile ? `#${path}` : path);
     dispatchEvent(new PopStateEvent('popstate'));
-    const until = performance.now() + 20_000;
-    while (document.querySelector(`:is(${brings}):not([data-old])`) === null) {
-      if (performance.now() > until) return [...told, `${path} does not come`];
-      await new Promise(requestAnimationFrame);
-    }
+    if (!(await comes(`:is(${brings}):not([data-old])`))) return [...told, `${path} does not come`];
     for (const trace of Reflect.get(globalThis, 'traces')()) told.push(`${path}: ${trace}`);
   }
   return told;
@@ -96,16 +118,35 @@ async function visit(page: Page, url: string): Promise<void> {
 
 const TABS = ['?tab=raw', '?tab=hex', '?tab=bytes', '?tab=headers'];
 
-/** Every frame as its tree or text, and every eighth in another way; where not all is run, a few of them. */
-async function framePaths(db: string, session: string): Promise<string[]> {
-  const frames = await showFrames(db, session);
-  const shown = IS_FULL ? frames : frames.filter((_, i) => i % 80 === 5);
-  const id = frames[0]?.session;
-  const tabs = frames[0]?.http === null ? TABS.slice(0, -1) : TABS;
-  return shown.flatMap(({ seq }) => {
-    const path = `/s/${id}/f/${seq}`;
-    return IS_FULL && seq % 8 === 5 ? [path, path + tabs[((seq - 5) / 8) % tabs.length]] : [path];
+/**
+ * Every frame of these sessions as its tree or text, and every eighth in another way; one that is alone in its session in
+ * all ways. Where not all is run, a few of them.
+ */
+async function framePaths(db: string, names: readonly string[]): Promise<string[]> {
+  const sessions = await listSessions(db);
+  return names.flatMap((name) => {
+    const { session, frames = 0 } = sessions.find((one) => one.name === name) ?? {};
+    expect(frames).toBeGreaterThan(0);
+    const tabs = name.startsWith('http') ? TABS : TABS.slice(0, -1);
+    const tabsAt = (k: number) => (name.endsWith('-long') ? tabs : [tabs[k % tabs.length]]);
+    const seqs = Array.from({ length: frames }, (_, i) => i + 1);
+    const shown = IS_FULL ? seqs : seqs.filter((_, i) => i % 80 === 5);
+    return shown.flatMap((seq) => {
+      const path = `/s/${session}/f/${seq}`;
+      const isInOtherWays = IS_FULL && seq % 8 === 5;
+      return [path, ...(isInOtherWays ? tabsAt((seq - 5) / 8).map((tab) => path + tab) : [])];
+    });
   });
+}
+
+/** Every HTTP exchange, by the id of its session: of a name each visit would ask again. */
+async function exchangePaths(db: string): Promise<string[]> {
+  const sessions = (await listSessions(db)).filter(({ name }) => HTTP_SESSIONS.some((one) => one === name));
+  const paths = sessions.flatMap(({ session, exchanges }) =>
+    Array.from({ length: exchanges }, (_, i) => `/s/${session}/h/${i + 1}`),
+  );
+  expect(paths).toHaveLength(2 * PAYLOADS.length);
+  return paths;
 }
 
 const FRAME = '[role=tabpanel] > *';
@@ -115,30 +156,22 @@ inBrowser('hostile text', () => {
     'is shown and never run, wherever in a session it stands',
     async () => {
       expect(PAYLOADS.length).toBeGreaterThanOrEqual(60);
-      const { db, named } = await storeOfPayloads(IS_FULL ? PAYLOADS : PAYLOADS.slice(0, 5));
+      const db = await hostileStore();
       const ui = await startUi(db);
       const pages = await Promise.all([
         openPage(ui, '/s/stdio'),
         ...(IS_FULL ? [openPage(ui, '/s/stdio')] : []),
       ]);
       for (const page of pages) await page.getByRole('treegrid').waitFor();
-      await walk(pages, FRAME, await framePaths(db, 'stdio'));
+      await walk(pages, FRAME, await framePaths(db, STDIO_SESSIONS));
       await walk(
         pages,
         'aside dl',
         sample(named).map((id) => `/s/${id}?facts=1`),
       );
       if (!IS_FULL) return;
-      const paths = await framePaths(db, 'http');
-      await walk(pages, FRAME, paths);
-      // By its id: of a name each visit would ask again.
-      const [session = ''] = paths[0]?.split('/f/') ?? [];
-      const exchanges = PAYLOADS.flatMap((_, i) => [2 * i + 1, 2 * i + 2]);
-      await walk(
-        pages,
-        'aside section',
-        exchanges.map((number) => `${session}/h/${number}`),
-      );
+      await walk(pages, FRAME, await framePaths(db, HTTP_SESSIONS));
+      await walk(pages, 'aside section', await exchangePaths(db));
     },
     LONG_MS,
   );
@@ -146,7 +179,7 @@ inBrowser('hostile text', () => {
   inFull(
     'is shown and never run on every screen, in every list and every answer',
     async () => {
-      const { db, named } = await storeOfPayloads();
+      const db = await hostileStore();
       const ui = await startUi(db);
       const page = await openPage(ui, '/', { expected: /status of 400/ });
       const { runs } = await ui.json('/api/runs');
@@ -164,15 +197,11 @@ inBrowser('hostile text', () => {
           '/live',
           '/stats?by=session',
         ],
-        ...[
-          '/s/stdio',
-          '/s/stdio?raw=1',
-          '/s/stdio?open=all',
-          '/s/http',
-          '/s/stdio/stats',
-          '/s/stdio/check?at=1',
-        ],
-        ...['/s/http/check?at=1', '/s/http/http', '/search?q=globalThis', '/diff/stdio/http?all=1&at=2'],
+        ...STDIO_SESSIONS.flatMap((name) =>
+          ['', '?raw=1', '?open=all', '/stats', '/check?at=1'].map((rest) => `/s/${name}${rest}`),
+        ),
+        ...HTTP_SESSIONS.flatMap((name) => ['', '/check?at=1', '/http'].map((rest) => `/s/${name}${rest}`)),
+        ...['/search?q=globalThis', '/diff/stdio/http?all=1&at=2', '/diff/stdio-long/http-long?all=1&at=2'],
         ...named.slice(1, 4).map((id, i) => `/diff/${named[i]}/${id}?all=1&at=1`),
         ...runs.slice(0, 6).map(({ run }: { run: string }) => `/run/${run}`),
         ...asked
@@ -191,7 +220,7 @@ inBrowser('hostile text', () => {
 });
 
 /** A report of a session, opened from the disk. */
-async function openReport({ db }: HostileStore, session: string): Promise<Page> {
+async function openReport(db: string, session: string): Promise<Page> {
   const file = join(tempFolder(), 'report.html');
   const args = ['export', session, '--format', 'html', '-o', file, '--db', db];
   const { code, stderr } = await tapedeckInProcess(args);
@@ -205,19 +234,20 @@ inBrowser('hostile text in a report', () => {
   inFull(
     'is shown and never run, wherever in a session it stands',
     async () => {
-      const store = await storeOfPayloads();
+      const db = await hostileStore();
       const walkReport = async (session: string) => {
-        const page = await openReport(store, session);
+        const page = await openReport(db, session);
         // It is drawn by what draws the page, which is taken through all of them: a sixth shows that this holds here.
-        const paths = await framePaths(store.db, session);
+        const paths = await framePaths(db, [session]);
+        const isLong = session.endsWith('-long');
         await walk(
           [page],
           FRAME,
-          paths.filter((_, i) => i % 6 === 0),
+          paths.filter((_, i) => isLong || i % 6 === 0),
         );
         await page.close();
       };
-      await Promise.all(['stdio', 'http'].map(walkReport));
+      for (const sessions of [STDIO_SESSIONS, HTTP_SESSIONS]) await Promise.all(sessions.map(walkReport));
     },
     LONG_MS,
   );
@@ -225,10 +255,10 @@ inBrowser('hostile text in a report', () => {
   inFull(
     'is shown and never run, whatever the session is called',
     async () => {
-      const store = await storeOfPayloads([...PAYLOADS, PAYLOADS.map((text) => text.slice(0, 60)).join(' ')]);
-      // Every twelfth alone; where none begins a text, it makes no difference what stands before it.
-      for (const id of store.named.filter((_, i) => i % 12 === 0 || i === store.named.length - 1)) {
-        const page = await openReport(store, id);
+      const db = await hostileStore();
+      // Every twelfth alone, and all of them in one.
+      for (const id of named.filter((_, i) => i % 12 === 0 || i === named.length - 1)) {
+        const page = await openReport(db, id);
         expect(await page.evaluate(traces)).toEqual([]);
         await page.close();
       }
