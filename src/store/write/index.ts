@@ -195,6 +195,20 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
     return index.revisionOf(session) === revision;
   }
 
+  /** Writes what was found, or finds it first. Null: the session was rewritten. */
+  function settle(maxMs: number): Found | null {
+    const found = index.transact(() => {
+      if (!isUnchanged()) return null;
+      const found = ready ?? find(maxMs);
+      write(found);
+      return found;
+    });
+    ready = null;
+    isSpoiled = found === null;
+    if (found !== null) indexed = found.upTo;
+    return found;
+  }
+
   return {
     remember(frames, firstSeq) {
       recent = { frames, firstSeq };
@@ -206,23 +220,16 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
     isSpoiled: () => isSpoiled,
     isBehind: () => indexed + 1 < recent.firstSeq,
     advance(maxMs) {
+      // Since that was found, more may have been stored.
+      if (ready !== null && settle(maxMs) === null) return false;
       // Others may write meanwhile, unless they rewrite these frames: reading messages out of frames takes longer than writing them.
-      if (revision !== undefined && ready === null) {
+      if (revision !== undefined) {
         ready = index.look(() => (isUnchanged() ? find(maxMs) : null));
         isSpoiled = false;
       }
-      const found = index.transact(() => {
-        if (!isUnchanged()) return null;
-        const found = ready ?? find(maxMs);
-        write(found);
-        return found;
-      });
-      ready = null;
-      isSpoiled = found === null;
-      if (found === null) return false;
-      indexed = found.upTo;
-      if (found.isDone) recent = { frames: [], firstSeq: 1 };
-      return found.isDone;
+      const isDone = settle(maxMs)?.isDone === true;
+      if (isDone) recent = { frames: [], firstSeq: 1 };
+      return isDone;
     },
   };
 }

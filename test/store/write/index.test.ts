@@ -47,8 +47,14 @@ function rowsOf(store: Store): unknown[] {
 }
 
 /** Remembers all frames, as of a recorder, each of which does this when it is read. */
-function remember(indexer: Indexer, store: Store, session: number, onRead: () => void): void {
-  const frames = [...eachBareFrame(store, session)].map(
+function remember(
+  indexer: Indexer,
+  store: Store,
+  session: number,
+  onRead: () => void,
+  { from = 1, to = LINES.length } = {},
+): void {
+  const frames = [...eachBareFrame(store, session)].slice(from - 1, to).map(
     (frame): FrameWithReading => ({
       ...frame,
       get payload() {
@@ -57,7 +63,7 @@ function remember(indexer: Indexer, store: Store, session: number, onRead: () =>
       },
     }),
   );
-  indexer.remember(frames, 1);
+  indexer.remember(frames, from);
 }
 
 function write(store: Store): void {
@@ -114,6 +120,29 @@ test('what was found while the store is locked is written once it is free', () =
   expect(reads).toBe(readOnce);
   expect(rowsOf(ours)).toEqual(wanted);
 });
+
+test.each(['remembered', 'stored'])(
+  'frames that are %s after others were found, and before these were written, are indexed with them',
+  (how) => {
+    const { ours, other, session, wanted } = setUp();
+    const index = prepareIndex(ours);
+    const few = 20;
+    let isFewStored = true;
+    const growing: PreparedIndex = {
+      ...index,
+      framesAfter: (...place) => index.framesAfter(...place).filter(({ seq }) => !isFewStored || seq <= few),
+    };
+    const indexer = createIndexer(session, growing);
+    remember(indexer, ours, session, () => {}, { to: few });
+    other.exec('BEGIN IMMEDIATE');
+    expect(() => indexer.advance(LONG_MS)).toThrow(/locked/);
+    other.exec('COMMIT');
+    isFewStored = false;
+    if (how === 'remembered') remember(indexer, ours, session, () => {}, { from: few + 1 });
+    expect(indexer.advance(LONG_MS)).toBe(true);
+    expect(rowsOf(ours)).toEqual(wanted);
+  },
+);
 
 test.each([
   ['remembered', 'before they are read'],
