@@ -79,32 +79,12 @@ export function requestKey(
       ? NO_PARAMS
       : canonicalText(bytes, params, paramsFilter(asked, rules));
   if (typeof text === 'string') return text;
-  return new Key(method, target, digestOf(method, text), text);
+  return { method, target, digest: digestOf(method, text), params: text };
 }
 
 /** The same key for another kind of caller: equal to none of those without it. */
-function keyFor(caller: string, { method, target, digest, params }: RequestKey): RequestKey {
-  return new Key(method, target, digestOf(caller, Buffer.from(digest, 'latin1')), params);
-}
-
-/** All keys are of this class, so that V8 compiles what handles them once. What is not known yet of the params is made when asked for. */
-class Key implements RequestKey {
-  readonly method: string;
-  readonly target: string | null;
-  readonly digest: string;
-  #params: Buffer | (() => Buffer);
-
-  constructor(method: string, target: string | null, digest: string, params: Buffer | (() => Buffer)) {
-    this.method = method;
-    this.target = target;
-    this.digest = digest;
-    this.#params = params;
-  }
-
-  get params(): Buffer {
-    if (typeof this.#params === 'function') this.#params = this.#params();
-    return this.#params;
-  }
+function keyFor(caller: string, key: RequestKey): RequestKey {
+  return { ...key, digest: digestOf(caller, Buffer.from(key.digest, 'latin1')) };
 }
 
 function paramsFilter({ method, target }: CallTopic, rules: IgnoreRules): MemberFilter {
@@ -200,8 +180,6 @@ export function createRecordingKeys(
   const watch = createIgnoreWatch(ignore, ignoreTool);
   const rules = readIgnoreRules(ignore, ignoreTool, anyValue, anyOrder);
   const makeKey = createKeyMaker(recording, rules, watch, matchBy);
-  /** Nothing but method and params counts, so that a recorded request need not be parsed for its digest. */
-  const isPlain = rules === IGNORE_NOTHING && matchBy === undefined && recording.session.era !== 'dual';
   let isExpecting = false;
 
   function keyAt(place: Place): RequestKey | null {
@@ -220,9 +198,8 @@ export function createRecordingKeys(
     const loaded = loadIfThere(recording, script.placeOf(call));
     if (loaded === null) return null;
     const json = comparable(loaded);
-    const method = script.topics.methodOf(script.topicOf(call));
-    if (isPlain) return makeKey.digestOfPlain(method, json, isExpecting);
-    const key = makeKey.before(method, json) ?? keyOfRecorded(json);
+    const before = makeKey.before(script.topics.methodOf(script.topicOf(call)), json);
+    const key = before ?? keyOfRecorded(json);
     if (isExpecting && key !== null) makeKey.expectAgain(key);
     return key?.digest ?? null;
   }
@@ -386,8 +363,8 @@ export function loadIfThere({ load }: Recording, place: Place): Buffer | null {
 /** Longer ones are not remembered, because that keeps their bytes. */
 const MAX_REMEMBERED_BYTES = 64 * 1024;
 
-/** `params`: as they were written; none where the request had none. `written`: their digest; null where nobody has asked for it. */
-type Remembered = { method: string; params: Buffer; key: RequestKey; written: string | null };
+/** `params`: as they were written; none where the request had none. */
+type Remembered = { method: string; params: Buffer; key: RequestKey };
 
 /** Of requests that come again, and of recorded ones: at most 8 MB. Then they are collected anew. */
 const MOST_SPELLINGS = 150_000;
@@ -409,20 +386,12 @@ function createKeyMaker(
     const { canonical: method, params, details } = request;
     const text = textAt(json, params);
     if (isLast(method, text)) return (last as Remembered).key;
-    const isShort = text.length <= MAX_REMEMBERED_BYTES;
-    const written = isShort && spellings.size() > 0 ? digestOf(method, text) : null;
-    const digest = written === null ? null : spellings.find(written);
-    if (digest !== null)
-      return new Key(method, details.target, digest, () => paramsOf(make(request, json, text)));
+    const digest = spellings.find(method, text);
+    if (digest !== null) return new SpeltKey(method, details.target, digest, () => make(request, json, text));
     watch.see({ method, target: details.target }, json, params);
     const key = make(request, json, text);
-    if (typeof key !== 'string' && isShort) last = { method, params: text, key, written };
+    if (typeof key !== 'string' && text.length <= MAX_REMEMBERED_BYTES) last = { method, params: text, key };
     return key;
-  }
-
-  function expect(written: string, digest: string): void {
-    if (spellings.size() === MOST_SPELLINGS) spellings = createSpellings();
-    spellings.add(written, digest);
   }
 
   function make(
@@ -451,26 +420,12 @@ function createKeyMaker(
     before(method: string, json: Buffer): RequestKey | null {
       return isLast(method, textAt(json, findParams(json, 0))) ? (last as Remembered).key : null;
     },
-    /** The digest of a recorded request where nothing but method and params counts; null where it has none. */
-    digestOfPlain(method: string, json: Buffer, isExpected: boolean): string | null {
-      const params = findParams(json, 0);
-      const text = textAt(json, params);
-      const key = isLast(method, text)
-        ? (last as Remembered).key
-        : requestKey({ method, target: null }, json, params);
-      if (typeof key === 'string') return null;
-      if (isExpected && text.length <= MAX_REMEMBERED_BYTES) expect(digestOf(method, text), key.digest);
-      return key.digest;
-    },
     expectAgain(key: RequestKey): void {
       if (last === null || last.key !== key) return;
-      expect(last.written ?? digestOf(last.method, last.params), key.digest);
+      if (spellings.size() === MOST_SPELLINGS) spellings = createSpellings();
+      spellings.add(last.method, last.params, key.digest);
     },
   };
-}
-
-function paramsOf(key: RequestKey | CanonicalProblem): Buffer {
-  return typeof key === 'string' ? NO_PARAMS : key.params;
 }
 
 /** The digests of keys, by the method and the params as they were written: some 50 bytes each, however long the params are. */
@@ -480,16 +435,45 @@ function createSpellings() {
   /** By the number of what was written: that of its key. */
   const keyOf = createColumn(Uint32Array);
   return {
-    add(spelling: string, digest: string): void {
-      keyOf.set(written.add(spelling), counted.add(digest));
+    add(method: string, params: Buffer, digest: string): void {
+      keyOf.set(written.add(digestOf(method, params)), counted.add(digest));
     },
     /** Null for what was not added. */
-    find(spelling: string): string | null {
-      const number = written.find(spelling);
+    find(method: string, params: Buffer): string | null {
+      if (written.size() === 0 || params.length > MAX_REMEMBERED_BYTES) return null;
+      const number = written.find(digestOf(method, params));
       return number < 0 ? null : counted.at(keyOf.at(number));
     },
     size: written.size,
   };
+}
+
+/** A key whose digest is known. What counts of its params is put together only where somebody asks for it. */
+class SpeltKey implements RequestKey {
+  readonly method: string;
+  readonly target: string | null;
+  readonly digest: string;
+  readonly #make: () => RequestKey | CanonicalProblem;
+  #params: Buffer | null = null;
+
+  constructor(
+    method: string,
+    target: string | null,
+    digest: string,
+    make: () => RequestKey | CanonicalProblem,
+  ) {
+    this.method = method;
+    this.target = target;
+    this.digest = digest;
+    this.#make = make;
+  }
+
+  get params(): Buffer {
+    if (this.#params !== null) return this.#params;
+    const made = this.#make();
+    this.#params = typeof made === 'string' ? NO_PARAMS : made.params;
+    return this.#params;
+  }
 }
 
 const NO_TEXT = Buffer.alloc(0);
