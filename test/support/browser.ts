@@ -133,15 +133,10 @@ const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-pra
 
 /** What axe finds against WCAG 2.2 AA on a page, or in what a selector names; each with the first place. */
 export async function violationsOn(page: Page, within = ':root'): Promise<string[]> {
-  // It is large, and stays as long as the page is not loaded anew.
-  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe.source);
-  const violations = await page.evaluate<AxeResults['violations'], [string, string[]]>(
-    async ([selector, values]) => {
-      // All rules run; of what they find no fault with, nothing is put into words, and nothing has a selector made for it.
-      const quick = { resultTypes: ['violations'], selectors: false, ancestry: false, xpath: false };
-      const options = { runOnly: { type: 'tag', values }, ...quick };
-      return (await Reflect.get(globalThis, 'axe').run(selector, options)).violations;
-    },
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate<AxeResults, [string, string[]]>(
+    ([selector, values]) =>
+      Reflect.get(globalThis, 'axe').run(selector, { runOnly: { type: 'tag', values } }),
     [within, RULES],
   );
   return violations.map(
