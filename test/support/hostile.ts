@@ -214,10 +214,7 @@ function sessionOf(payload: string): { session: object; lines: object[] } {
   };
 }
 
-/**
- * The longest one has sessions of its own: of a session that has it everywhere, each answer takes a hundred times as long, also
- * where another one is looked at.
- */
+/** The last and longest one has sessions of its own: what the server says of a session that has it everywhere is megabytes. */
 const [SHORT, LONG] = [PAYLOADS.slice(0, -1), PAYLOADS.slice(-1)];
 
 /** The sessions in which payloads stand in every field: each of them in one over stdio and in one over HTTP. */
