@@ -14,15 +14,16 @@ export function median(values) {
 
 /**
  * One row: what was measured, ours against theirs round by round, and the bound that the design sets, if it sets one.
- * `yardstick` says in a few words whose figure theirs is. `least` are the figures of the plainest recorder, where it took
- * part, and `reader` those of the plainest one that reads what it records: so near to theirs comes a recorder that does hardly
- * anything else.
+ * `yardstick` says in a few words whose figure theirs is. `others` are the figures of whoever else took part, by name, each against
+ * theirs, too: the plainest recorder (`least`) and the plainest one that reads what it records (`reader`), since so near comes a
+ * recorder that does hardly anything else; another version of tapedeck (`before`); a rival.
  */
-export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick, least, reader }, unit) {
+export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick, others = {} }, unit) {
   const ratios = ratiosOf(ours, theirs);
   const isMet = atMost === undefined ? median(ratios) >= atLeast : median(ratios) <= atMost;
   const hasBound = atMost !== undefined || atLeast !== undefined;
   const wanted = atMost === undefined ? `≥ ${atLeast}×` : `≤ ${atMost}×`;
+  const taking = Object.entries(others).filter(([, figures]) => figures !== undefined);
   const spread = `${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`;
   return {
     what,
@@ -31,8 +32,9 @@ export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick, least
     ratio: `${median(ratios).toFixed(2)}× (${spread})`,
     wanted: hasBound ? wanted : '',
     met: hasBound ? (isMet ? 'yes' : 'NO') : '',
-    ...(least && { least: `${median(ratiosOf(least, theirs)).toFixed(2)}×` }),
-    ...(reader && { reader: `${median(ratiosOf(reader, theirs)).toFixed(2)}×` }),
+    ...Object.fromEntries(
+      taking.map(([name, figures]) => [name, `${median(ratiosOf(figures, theirs)).toFixed(2)}×`]),
+    ),
   };
 }
 

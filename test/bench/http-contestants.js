@@ -1,4 +1,5 @@
-// Who takes part over HTTP: the server directly, a bare proxy, the plainest recorder, tapedeck, and mitmdump where it is installed. Each is a
+// Who takes part over HTTP: the server directly, a bare proxy, the plainest recorder, tapedeck, an older one where it is given
+// (stdio.js), and mitmdump where it is installed. Each is a
 // process of its own before the same server, in turn, several rounds; afterwards tapedeck's store is counted.
 //   BENCH_HTTP_PROXY="node other-proxy.js" npm run bench -- --only http
 // puts another program in tapedeck's place, started as `node other-proxy.js <url> --listen 127.0.0.1:0 --db <file>`.
@@ -8,7 +9,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { memoryOf, processorTime } from './processor.js';
-import { removeStore } from './stdio.js';
+import { before, removeStore } from './stdio.js';
 
 const here = import.meta.dirname;
 const START_MS = 30_000;
@@ -25,6 +26,7 @@ const CONTESTANTS = {
   bare: (url) => [process.execPath, join(here, 'http-relay.js'), url],
   least: (url, files) => [process.execPath, join(here, 'least-proxy.js'), url, files.least],
   reader: (url, files) => [process.execPath, join(here, 'least-proxy.js'), url, files.least, 'reads'],
+  before: (url, files) => [...before, 'record', url, '--listen', '127.0.0.1:0', '--db', files.before],
   tapedeck: (url, files) => [...tapedeck, url, '--listen', '127.0.0.1:0', '--db', files.store],
   unredacted: (url, files) => [
     ...tapedeck,
@@ -55,6 +57,36 @@ export function isInstalled(command, argument) {
   return spawnSync(command, [argument]).error === undefined;
 }
 
+/** The names of those that take part, but for some. */
+export function contestants(without) {
+  return Object.keys(CONTESTANTS).filter(
+    (name) =>
+      !without.includes(name) &&
+      (name !== 'mitmdump' || hasMitmdump) &&
+      (name !== 'before' || before !== undefined) &&
+      (name !== 'unredacted' || other === undefined),
+  );
+}
+
+/** What each of them records into. */
+export function filesIn(folder) {
+  return {
+    store: join(folder, 'http.db'),
+    before: join(folder, 'before-http.db'),
+    least: join(folder, 'least-http.db'),
+    flows: join(folder, 'http.flows'),
+  };
+}
+
+/** Starts the one of that name before the server at `url`; null where nothing stands before it. */
+export async function startContestant(name, url, files) {
+  const command = CONTESTANTS[name](url, files);
+  return command === null ? null : await startProgram(command);
+}
+
+/** What passed tapedeck, and what of it is not in its store. */
+export const createCount = () => ({ arrived: 0, messages: 0, lost: 0, extra: 0, isChecked: true });
+
 /**
  * `measure(url, processor)` gives the figures of one contestant in one round: all are collected by contestant and figure.
  * Contestants whose names are in `without` take no part.
@@ -63,14 +95,9 @@ export function isInstalled(command, argument) {
  * `brokenOff`, the most requests that the client may have left without waiting for an answer.
  */
 export async function measureInTurn(folder, { rounds, progress, what, measure, without = [] }) {
-  const names = Object.keys(CONTESTANTS).filter(
-    (name) =>
-      !without.includes(name) &&
-      (name !== 'mitmdump' || hasMitmdump) &&
-      (name !== 'unredacted' || other === undefined),
-  );
+  const names = contestants(without);
   const results = Object.fromEntries(names.map((name) => [name, {}]));
-  const count = { arrived: 0, messages: 0, lost: 0, extra: 0, isChecked: true };
+  const count = createCount();
   const upstream = await startProgram(UPSTREAM);
   try {
     progress(`${what} warm-up`);
@@ -79,19 +106,15 @@ export async function measureInTurn(folder, { rounds, progress, what, measure, w
       progress(`${what} round ${round + 1} of ${rounds}`);
       // Another order each round, so that no contestant always follows the same one.
       for (const name of names.map((_, i) => names[(i + round) % names.length])) {
-        const files = {
-          store: join(folder, 'http.db'),
-          least: join(folder, 'least-http.db'),
-          flows: join(folder, 'http.flows'),
-        };
-        const before = await arrivedAt(upstream);
-        const figures = await measureOne(CONTESTANTS[name](upstream.url, files), upstream.url, measure);
+        const files = filesIn(folder);
+        const arrivedBefore = await arrivedAt(upstream);
+        const figures = await measureOne(name, upstream.url, files, measure);
         for (const [figure, value] of Object.entries(figures)) {
           results[name][figure] ??= [];
           results[name][figure].push(value);
         }
         if (name === 'tapedeck') {
-          addLoss(count, files.store, (await arrivedAt(upstream)) - before, figures);
+          addLoss(count, files.store, (await arrivedAt(upstream)) - arrivedBefore, figures);
         }
         for (const file of Object.values(files)) removeStore(file);
       }
@@ -102,9 +125,9 @@ export async function measureInTurn(folder, { rounds, progress, what, measure, w
   return { results, count };
 }
 
-async function measureOne(command, upstreamUrl, measure) {
-  if (command === null) return await measure(upstreamUrl, () => null);
-  const program = await startProgram(command);
+async function measureOne(name, upstreamUrl, files, measure) {
+  const program = await startContestant(name, upstreamUrl, files);
+  if (program === null) return await measure(upstreamUrl, () => null);
   try {
     return await measure(program.url, program.processor);
   } finally {
@@ -120,7 +143,7 @@ async function arrivedAt({ url }) {
  * Every request that reached the server must be in the store, and every message that reached its end. Those broken off
  * may be there or not.
  */
-function addLoss(count, store, arrived, { messages, brokenOff }) {
+export function addLoss(count, store, arrived, { messages, brokenOff }) {
   count.arrived += arrived;
   count.messages += messages;
   if (other !== undefined && !existsSync(store)) {

@@ -64,7 +64,7 @@ function histogramsOf(results) {
   return { '1 connection': of('oneClasses'), [`${MANY} connections`]: of('manyClasses') };
 }
 
-function httpRows({ bare, least, reader, tapedeck, unredacted }, count) {
+function httpRows({ bare, least, reader, before, tapedeck, unredacted }, count) {
   const row = (what, figure, bound, unit) => {
     const yardstick = 'httpxy alone';
     return withLoss(
@@ -72,7 +72,11 @@ function httpRows({ bare, least, reader, tapedeck, unredacted }, count) {
         `HTTP JSON, ${what}`,
         tapedeck[figure],
         bare[figure],
-        { ...bound, yardstick, least: least[figure], reader: reader?.[figure] },
+        {
+          ...bound,
+          yardstick,
+          others: { least: least[figure], reader: reader?.[figure], before: before?.[figure] },
+        },
         unit,
       ),
       count,

@@ -1,5 +1,5 @@
 // The least that a recorder over HTTP costs: the proxy library alone, and a copy of each exchange for a thread that writes
-// it down. With a third argument, `reads`, that thread looks at the bodies, too (least-writer.js).
+// it down; of a stream of events, each piece as it comes, since nobody knows how long the stream goes on. With a third argument, `reads`, that thread looks at the bodies, too (least-writer.js).
 import { Agent, createServer } from 'node:http';
 import { Worker } from 'node:worker_threads';
 import { createProxyServer } from 'http-proxy';
@@ -16,17 +16,24 @@ const proxy = createProxyServer({
   agent: new Agent({ keepAlive: true }),
 });
 const now = () => Date.now() * 1000;
-let exchanges = [];
+let batch = { exchanges: [], pieces: [] };
+let isPlanned = false;
 let count = 0;
 
 function note(exchange) {
-  if (exchanges.length === 0) setTimeout(handOver, EVERY_MS);
-  exchanges.push({ ...exchange, endedAt: now() });
+  batch.exchanges.push({ ...exchange, endedAt: now() });
+  plan();
+}
+
+function plan() {
+  if (!isPlanned) setTimeout(handOver, EVERY_MS);
+  isPlanned = true;
 }
 
 function handOver() {
-  writer.postMessage({ exchanges });
-  exchanges = [];
+  isPlanned = false;
+  writer.postMessage(batch);
+  batch = { exchanges: [], pieces: [] };
 }
 
 proxy.on('error', (_error, _request, response) => response.destroy());
@@ -35,7 +42,13 @@ proxy.on('proxyRes', (answer, request) => {
   exchange.answeredAt = now();
   exchange.status = answer.statusCode;
   exchange.answerHeaders = JSON.stringify(answer.rawHeaders);
-  answer.on('data', (bytes) => void exchange.got.push(bytes));
+  const isStream = answer.headers['content-type'] === 'text/event-stream';
+  answer.on('data', (bytes) => {
+    if (isStream) {
+      batch.pieces.push({ number: exchange.number, at: now(), bytes });
+      plan();
+    } else exchange.got.push(bytes);
+  });
 });
 
 const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {

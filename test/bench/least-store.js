@@ -32,8 +32,9 @@ export function openLeastStore(file, reads) {
   let seq = 0;
 
   const commit = db.transaction((batches) => {
-    for (const { chunks, exchanges } of batches) {
+    for (const { chunks, pieces, exchanges } of batches) {
       for (const { channel, at, bytes } of chunks ?? []) addLines(channel, at, Buffer.from(bytes));
+      for (const { number, at, bytes } of pieces ?? []) addFrame('sse', at, number, Buffer.from(bytes));
       for (const one of exchanges ?? []) addExchange(one);
     }
   });

@@ -3,10 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { callEcho, startClient } from './client.js';
 import { format, median, percentile, ratioRow } from './figures.js';
-import { startProgram, UPSTREAM } from './http-contestants.js';
+import { isInstalled, startProgram, UPSTREAM } from './http-contestants.js';
 import { load, textOf } from './load.js';
 import { makeRecording } from './long-recording.js';
-import { IN_FLIGHT, SERVERS } from './stdio.js';
+import { before, IN_FLIGHT, SERVERS } from './stdio.js';
 
 const TAPEDECK = [process.execPath, join(import.meta.dirname, '../../bin/tapedeck.js')];
 const WARM_UP_CALLS = 2000;
@@ -14,6 +14,9 @@ const WARM_UP_PARALLEL_CALLS = 20_000;
 const HTTP_CALLS = 6000;
 const FIXTURE_CALLS = 6000;
 const CONNECTIONS = 32;
+
+/** Takes part where it is installed. */
+const RIVAL = 'mcp-cassette';
 
 export async function benchReplay(folder, size) {
   const stdio = await benchStdio(folder, size);
@@ -36,7 +39,7 @@ async function benchStdio(folder, { rounds, sequentialCalls, parallelCalls, prog
   progress(`a recording of ${calls} calls`);
   // The numbers of a recording's calls begin with 1.
   makeRecording(db, { name: 'bench', calls, textOf: (i) => textOf(i - 1, calls) });
-  const commands = { server: SERVERS.echo, replay: [...TAPEDECK, 'replay', 'bench', '--db', db] };
+  const commands = await commandsFor(db, calls);
   return await inTurn(commands, rounds, progress, 'replay by stdio', async (command) => {
     const client = await startClient(command);
     let said = 0;
@@ -57,12 +60,34 @@ async function benchStdio(folder, { rounds, sequentialCalls, parallelCalls, prog
   });
 }
 
+/** An older version cannot read what this one has stored: it plays what it has recorded itself. */
+async function commandsFor(db, calls) {
+  const replay = [...TAPEDECK, 'replay', 'bench', '--db', db];
+  if (before === undefined) return { server: SERVERS.echo, replay };
+  const own = `${db}.before`;
+  await record([...before, 'record', '--db', own, '--', ...SERVERS.echo], calls);
+  // Its index is whole then.
+  spawnSync(before[0], [before[1], 'show', '--db', own], { stdio: 'ignore' });
+  return { server: SERVERS.echo, before: [...before, 'replay', 'latest', '--db', own], replay };
+}
+
+async function record(command, calls) {
+  const client = await startClient(command);
+  await callEcho(client, calls, IN_FLIGHT, (i) => textOf(i, calls));
+  await client.close();
+}
+
 /** A recording of as many calls as a test has, from the first call of a process on. */
-async function benchFixture(folder, { rounds, progress }) {
+async function benchFixture(folder, { fixtureRounds, progress }) {
   const db = join(folder, 'replay-fixture.db');
   makeRecording(db, { name: 'bench', calls: FIXTURE_CALLS, textOf: (i) => textOf(i - 1, FIXTURE_CALLS) });
-  const commands = { server: SERVERS.echo, replay: [...TAPEDECK, 'replay', 'bench', '--db', db] };
-  return await inTurn(commands, rounds, progress, 'replay of a fixture', async (command) => {
+  const commands = await commandsFor(db, FIXTURE_CALLS);
+  if (isInstalled(RIVAL, '--version')) {
+    const tape = join(folder, 'rival.cassette.jsonl');
+    await record([RIVAL, 'record', '-o', tape, '--', ...SERVERS.echo], FIXTURE_CALLS);
+    commands[RIVAL] = [RIVAL, 'replay', tape];
+  }
+  return await inTurn(commands, fixtureRounds, progress, 'replay of a fixture', async (command) => {
     const say = (client, inFlight) =>
       callEcho(client, FIXTURE_CALLS, inFlight, (i) => textOf(i, FIXTURE_CALLS));
     const first = await startClient(command);
@@ -74,7 +99,7 @@ async function benchFixture(folder, { rounds, progress }) {
     const rate = (FIXTURE_CALLS / (performance.now() - began)) * 1000;
     await second.close();
     const [p50, p99] = [0.5, 0.99].map((p) => percentile(times, p) * 1000);
-    return { p50, p99, rate, failed: first.errors() + second.errors() };
+    return { p50, p99, rate, start: first.startMs, failed: first.errors() + second.errors() };
   });
 }
 
@@ -151,11 +176,23 @@ async function inTurn(commands, rounds, progress, what, measure) {
   return results;
 }
 
-function stdioRows(what, { server, replay }) {
+function stdioRows(what, { server, replay, ...others }) {
+  const rowOf = (how, figure, bound, unit) => {
+    const figures = Object.entries(others).map(([name, theirs]) => [name, theirs[figure]]);
+    return row(
+      `${what}: ${how}`,
+      server[figure],
+      replay,
+      figure,
+      { ...bound, others: Object.fromEntries(figures) },
+      unit,
+    );
+  };
   return [
-    row(`${what}: one call at a time, p50`, server.p50, replay, 'p50', { atMost: 1.5 }, 'µs'),
-    row(`${what}: one call at a time, p99`, server.p99, replay, 'p99', { atMost: 2 }, 'µs'),
-    row(`${what}: ${IN_FLIGHT} calls in flight`, server.rate, replay, 'rate', { atLeast: 0.5 }, 'answers/s'),
+    rowOf('one call at a time, p50', 'p50', { atMost: 1.5 }, 'µs'),
+    rowOf('one call at a time, p99', 'p99', { atMost: 2 }, 'µs'),
+    rowOf(`${IN_FLIGHT} calls in flight`, 'rate', { atLeast: 0.5 }, 'answers/s'),
+    ...(server.start === undefined ? [] : [rowOf('spawn to first answer', 'start', {}, 'ms')]),
   ];
 }
 

@@ -7,31 +7,69 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { format, median, percentile, ratioRow } from './figures.js';
 import {
+  addLoss,
+  contestants,
+  createCount,
+  filesIn,
   lossText,
-  measureInTurn,
+  startContestant,
   startProgram,
   startTapedeck,
   UPSTREAM,
   withLoss,
 } from './http-contestants.js';
+import { removeStore } from './stdio.js';
 
 /** So many that each program is compiled before the clock counts, then few, each on its own. */
 const WARM_UP = { events: 5000, everyMs: 1, atOnce: 10 };
-const RATE = { everyMs: 2, atOnce: 1 };
+const BLOCK = { events: 100, everyMs: 2, atOnce: 1 };
 
 /** Some more than the 50,000 that are wanted. */
 const FLOOD = { everyMs: 1, perSecond: 55_000 };
 
-export async function benchSse(folder, { httpRounds, events, floodEvents, progress }) {
-  const { results, count } = await measureInTurn(folder, {
-    rounds: httpRounds,
-    progress,
-    what: 'SSE',
-    without: ['reader'],
-    measure: (url) => measure(url, events),
-  });
-  const rows = [sseRow(results, count), ...(await floodRows(folder, floodEvents, progress))];
-  return { absolute: absoluteRows(results), loss: lossText(count), rows };
+export async function benchSse(folder, { sseRounds, sseBlocks, floodEvents, progress }) {
+  const rounds = [];
+  const count = createCount();
+  const upstream = await startProgram(UPSTREAM);
+  try {
+    for (let round = 0; round < sseRounds; round += 1) {
+      progress(`SSE round ${round + 1} of ${sseRounds}`);
+      rounds.push(await measureRound(upstream.url, filesIn(folder), sseBlocks, count));
+    }
+  } finally {
+    await upstream.stop();
+  }
+  const rows = [sseRow(rounds, count), ...(await floodRows(folder, floodEvents, progress))];
+  return { absolute: absoluteRows(rounds), loss: lossText(count), rows };
+}
+
+/**
+ * All are started, and have short streams in turn: the speed of a machine changes within seconds, and depends on which processor a
+ * program happens to run on, by more than a proxy adds. Gives the median delay of each stream by contestant.
+ */
+async function measureRound(upstream, files, blocks, count) {
+  const names = contestants(['reader', 'unredacted']);
+  const programs = new Map();
+  const delays = Object.fromEntries(names.map((name) => [name, []]));
+  const urlOf = (name) => programs.get(name)?.url ?? upstream;
+  try {
+    for (const name of names) {
+      programs.set(name, await startContestant(name, upstream, files));
+      await receive(urlOf(name), WARM_UP);
+    }
+    for (let block = 0; block < blocks; block += 1) {
+      // Another order each time, so that no contestant always follows the same one.
+      for (const name of names.map((_, i) => names[(i + block) % names.length]))
+        delays[name].push(percentile(await receive(urlOf(name), BLOCK), 0.5));
+    }
+  } finally {
+    for (const program of programs.values()) await program?.stop();
+  }
+  // Of each stream also the request and its answer.
+  const messages = WARM_UP.events + blocks * BLOCK.events + 2 * (1 + blocks);
+  addLoss(count, files.store, 1 + blocks, { messages, brokenOff: 0 });
+  for (const file of Object.values(files)) removeStore(file);
+  return delays;
 }
 
 async function floodRows(folder, events, progress) {
@@ -89,19 +127,6 @@ async function flood(url, events) {
   return (events / (performance.now() - began)) * 1000;
 }
 
-async function measure(url, events) {
-  const warm = await receive(url, WARM_UP);
-  const delays = await receive(url, { ...RATE, events });
-  return {
-    p50: percentile(delays, 0.5),
-    p99: percentile(delays, 0.99),
-    failed: WARM_UP.events - warm.length + events - delays.length,
-    // Of each stream also the request and its answer.
-    messages: warm.length + delays.length + 4,
-    brokenOff: 0,
-  };
-}
-
 async function ask(url, wanted) {
   const params = { name: 'stream', arguments: wanted };
   const asked = request(url, {
@@ -114,7 +139,7 @@ async function ask(url, wanted) {
   return answer;
 }
 
-/** The delay of each event in microseconds. */
+/** The delay of each event in microseconds. Throws where one is missing. */
 async function receive(url, wanted) {
   const answer = await ask(url, wanted);
   const delays = [];
@@ -129,27 +154,33 @@ async function receive(url, wanted) {
     }
   });
   await once(answer, 'end');
+  if (delays.length !== wanted.events) throw new Error(`${delays.length} of ${wanted.events} events came`);
   return delays;
 }
 
-/** Ratio of what each proxy adds to the delay without one, of which the median over all rounds is taken. */
-function sseRow({ direct, bare, least, tapedeck }, count) {
-  const without = median(direct.p50);
-  const [ours, theirs, leasts] = [tapedeck, bare, least].map(({ p50 }) =>
-    p50.map((delay) => delay - without),
-  );
+/** Ratio of what each proxy adds to the delay without one, by the medians of each round. */
+function sseRow(rounds, count) {
+  const added = (name) => rounds.map((delays) => median(delays[name]) - median(delays.direct));
+  const [ours, theirs] = [added('tapedeck'), added('bare')];
+  const others = {
+    least: added('least'),
+    before: Object.hasOwn(rounds[0], 'before') ? added('before') : undefined,
+  };
   const what = 'SSE: added delay per event, p50 less that of direct';
-  const row = ratioRow(what, ours, theirs, { atMost: 1.2, yardstick: 'httpxy alone', least: leasts }, 'µs');
+  const row = ratioRow(what, ours, theirs, { atMost: 1.2, yardstick: 'httpxy alone', others }, 'µs');
   // Where noise swallows what a proxy adds, their ratio says nothing.
-  if (median(ours) <= 0 || median(theirs) <= 0) Object.assign(row, { ratio: 'none', met: 'UNCLEAR' });
-  return withLoss(row, count, tapedeck);
+  if (Math.min(...ours, ...theirs) <= 0) Object.assign(row, { ratio: 'none', met: 'UNCLEAR' });
+  return withLoss(row, count, { failed: [] });
 }
 
-function absoluteRows(results) {
-  return Object.entries(results).map(([name, { p50, p99, failed }]) => ({
-    variant: name,
-    'delay of an event, p50 µs': format(median(p50)),
-    'p99 µs': format(median(p99)),
-    failed: failed.reduce((sum, n) => sum + n, 0),
-  }));
+function absoluteRows(rounds) {
+  return Object.keys(rounds[0]).map((name) => {
+    const delays = rounds.flatMap((round) => round[name]);
+    return {
+      variant: name,
+      'delay of an event, µs: median of the streams': format(median(delays)),
+      quarter: format(percentile(delays, 0.25)),
+      'three quarters': format(percentile(delays, 0.75)),
+    };
+  });
 }

@@ -18,11 +18,22 @@ export const SERVERS = {
 };
 export const IN_FLIGHT = 64;
 
+/**
+ * Another version of tapedeck that takes part in turn, so that the table shows what has changed since:
+ *   BENCH_BEFORE=../older npm run bench
+ * where that folder is a clone of it, built.
+ */
+export const before = process.env.BENCH_BEFORE && [
+  process.execPath,
+  join(process.env.BENCH_BEFORE, 'bin/tapedeck.js'),
+];
+
 export function variants(folder, server = SERVERS.echo) {
   return {
     direct: server,
     relay: [process.execPath, join(here, 'relay.js'), ...server],
     least: [process.execPath, join(here, 'least-relay.js'), join(folder, 'least.db'), ...server],
+    ...(before && { before: [...before, 'record', '--db', join(folder, 'before.db'), '--', ...server] }),
     tapedeck: [...record(folder), '--', ...server],
     unredacted: [...record(folder), '--no-redact', '--', ...server],
   };
@@ -75,13 +86,13 @@ async function measure(command, result, sequentialCalls, parallelCalls) {
   await client.close();
 }
 
-export function stdioRows(name, { relay, least, tapedeck, unredacted }) {
+export function stdioRows(name, { relay, least, before, tapedeck, unredacted }) {
   const row = (what, figure, bound, unit) =>
     ratioRow(
       `${name}: ${what}`,
       tapedeck[figure],
       relay[figure],
-      { ...bound, yardstick: 'bare relay', least: least[figure] },
+      { ...bound, yardstick: 'bare relay', others: { least: least[figure], before: before?.[figure] } },
       unit,
     );
   const processor = (what, figure) => {
