@@ -179,14 +179,12 @@ async function inTurn(commands, rounds, progress, what, measure) {
 function stdioRows(what, { server, replay, ...others }) {
   const rowOf = (how, figure, bound, unit) => {
     const figures = Object.entries(others).map(([name, theirs]) => [name, theirs[figure]]);
-    return row(
-      `${what}: ${how}`,
-      server[figure],
-      replay,
-      figure,
-      { ...bound, others: Object.fromEntries(figures) },
-      unit,
+    const more = { ...bound, others: Object.fromEntries(figures) };
+    const failures = Object.entries(others).flatMap(([name, theirs]) =>
+      failuresOf(theirs) > 0 ? [[name, `FAILED ${failuresOf(theirs)}`]] : [],
     );
+    const plain = row(`${what}: ${how}`, server[figure], replay, figure, more, unit);
+    return { ...plain, ...Object.fromEntries(failures) };
   };
   return [
     rowOf('one call at a time, p50', 'p50', { atMost: 1.5 }, 'µs'),
@@ -217,9 +215,12 @@ function row(what, theirs, replay, figure, bound, unit) {
 }
 
 /** A mock that refuses is fast for nothing. */
-function withFailures(row, { failed }) {
-  const failures = failed.reduce((sum, n) => sum + n, 0);
-  return failures > 0 ? { ...row, met: `FAILED ${failures}` } : row;
+function withFailures(row, replay) {
+  return failuresOf(replay) > 0 ? { ...row, met: `FAILED ${failuresOf(replay)}` } : row;
+}
+
+function failuresOf({ failed }) {
+  return failed.reduce((sum, n) => sum + n, 0);
 }
 
 function absoluteRows(stdio, http) {
