@@ -1,5 +1,6 @@
 // The least that a recorder over HTTP costs: the proxy library alone, and a copy of each exchange for a thread that writes
-// it down; of a stream of events, each piece as it comes, since nobody knows how long the stream goes on. With a third argument, `reads`, that thread looks at the bodies, too (least-writer.js).
+// it down; of a stream of events, each piece as it comes, since nobody knows how long the stream goes on. With a third
+// argument, `reads`, that thread looks at the bodies, too (least-writer.js).
 import { Agent, createServer } from 'node:http';
 import { Worker } from 'node:worker_threads';
 import { createProxyServer } from 'http-proxy';

@@ -23,10 +23,9 @@ export const IN_FLIGHT = 64;
  *   BENCH_BEFORE=../older npm run bench
  * where that folder is a clone of it, built.
  */
-export const before = process.env.BENCH_BEFORE && [
-  process.execPath,
-  join(process.env.BENCH_BEFORE, 'bin/tapedeck.js'),
-];
+export const before = process.env.BENCH_BEFORE
+  ? [process.execPath, join(process.env.BENCH_BEFORE, 'bin/tapedeck.js')]
+  : undefined;
 
 export function variants(folder, server = SERVERS.echo) {
   return {
