@@ -165,7 +165,7 @@ export function lossText({ arrived, messages, lost, extra, isChecked }) {
 }
 
 /** A fast proxy that loses or refuses requests proves nothing, so that stands in place of the verdict. */
-export function withLoss(row, { lost, extra }, { failed }) {
+export function withLoss(row, { lost, extra }, { failed } = { failed: [] }) {
   const failures = failed.reduce((sum, n) => sum + n, 0);
   if (lost > 0) return { ...row, met: `LOST ${lost}` };
   if (extra > 0) return { ...row, met: `EXTRA ${extra}` };

@@ -27,6 +27,7 @@ export async function benchReplay(folder, size) {
     rows: [
       ...stdioRows('replay', stdio),
       ...stdioRows('replay of a fixture, cold', fixture),
+      othersRow('replay of a fixture, cold: spawn to first answer', fixture, 'start', {}, 'ms'),
       ...httpRows(http),
     ],
   };
@@ -66,8 +67,7 @@ async function commandsFor(db, calls) {
   if (before === undefined) return { server: SERVERS.echo, replay };
   const own = `${db}.before`;
   await record([...before, 'record', '--db', own, '--', ...SERVERS.echo], calls);
-  // Its index is whole then.
-  spawnSync(before[0], [before[1], 'show', '--db', own], { stdio: 'ignore' });
+  completeIndex(before, own);
   return { server: SERVERS.echo, before: [...before, 'replay', 'latest', '--db', own], replay };
 }
 
@@ -141,9 +141,13 @@ async function recordHttp(url, db) {
     await (await fetch(recorder.url, { method: 'POST', headers, body })).text();
   }
   await recorder.stop();
-  // Its index is whole then.
+  completeIndex(TAPEDECK, db);
+}
+
+/** Whoever reads a session makes its index whole. */
+function completeIndex([command, ...args], db) {
   const stdio = ['ignore', 'ignore', 'pipe'];
-  const { status, stderr } = spawnSync(TAPEDECK[0], [TAPEDECK[1], 'show', '--db', db], { stdio });
+  const { status, stderr } = spawnSync(command, [...args, 'show', '--db', db], { stdio });
   if (status !== 0) throw new Error(String(stderr));
 }
 
@@ -176,22 +180,27 @@ async function inTurn(commands, rounds, progress, what, measure) {
   return results;
 }
 
-function stdioRows(what, { server, replay, ...others }) {
-  const rowOf = (how, figure, bound, unit) => {
-    const figures = Object.entries(others).map(([name, theirs]) => [name, theirs[figure]]);
-    const more = { ...bound, others: Object.fromEntries(figures) };
-    const failures = Object.entries(others).flatMap(([name, theirs]) =>
-      failuresOf(theirs) > 0 ? [[name, `FAILED ${failuresOf(theirs)}`]] : [],
-    );
-    const plain = row(`${what}: ${how}`, server[figure], replay, figure, more, unit);
-    return { ...plain, ...Object.fromEntries(failures) };
-  };
+function stdioRows(what, results) {
+  const rowOf = (how, ...more) => othersRow(`${what}: ${how}`, results, ...more);
   return [
     rowOf('one call at a time, p50', 'p50', { atMost: 1.5 }, 'µs'),
     rowOf('one call at a time, p99', 'p99', { atMost: 2 }, 'µs'),
     rowOf(`${IN_FLIGHT} calls in flight`, 'rate', { atLeast: 0.5 }, 'answers/s'),
-    ...(server.start === undefined ? [] : [rowOf('spawn to first answer', 'start', {}, 'ms')]),
   ];
+}
+
+/** With a column for whoever else took part. */
+function othersRow(what, { server, replay, ...more }, figure, bound, unit) {
+  const others = mapValues(more, (results) => results[figure]);
+  const failed = Object.entries(more).filter(([, results]) => failuresOf(results) > 0);
+  return {
+    ...row(what, server[figure], replay, figure, { ...bound, others }, unit),
+    ...mapValues(Object.fromEntries(failed), (results) => `FAILED ${failuresOf(results)}`),
+  };
+}
+
+function mapValues(object, of) {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, of(value)]));
 }
 
 function httpRows({ server, replay }) {

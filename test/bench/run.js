@@ -69,7 +69,7 @@ const size = isQuick
       sseRounds: 2,
       sseBlocks: 12,
       busyCalls: 100,
-      floodEvents: 300_000,
+      floodEvents: 100_000,
       starts: 15,
       viewerRounds: 2,
       viewerCalls: 4000,

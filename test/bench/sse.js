@@ -169,8 +169,8 @@ function sseRow(rounds, count) {
   const what = 'SSE: added delay per event, p50 less that of direct';
   const row = ratioRow(what, ours, theirs, { atMost: 1.2, yardstick: 'httpxy alone', others }, 'µs');
   // Where noise swallows what a proxy adds, their ratio says nothing.
-  if (Math.min(...ours, ...theirs) <= 0) Object.assign(row, { ratio: 'none', met: 'UNCLEAR' });
-  return withLoss(row, count, { failed: [] });
+  if (median(ours) <= 0 || median(theirs) <= 0) Object.assign(row, { ratio: 'none', met: 'UNCLEAR' });
+  return withLoss(row, count);
 }
 
 function absoluteRows(rounds) {
