@@ -10,6 +10,7 @@ import { FIRST_CLIENT } from '../protocol/wire/frame.ts';
 import type { Live } from './live/live.ts';
 import type { Matching } from './match/matching.ts';
 import { createPlayer, type RecordedReply } from './play/player.ts';
+import type { ReadyAnswers } from './play/ready.ts';
 import { type Asker, LiveRequest, type ReplayEvents, type Send } from './play/request.ts';
 import { createTimetable, type Speed } from './play/timetable.ts';
 import type { Recording } from './recording/recording.ts';
@@ -18,6 +19,8 @@ type MockOptions = {
   recording: Recording;
   matching: Matching;
   speed: Speed;
+  /** Answers to calls that need not be read. They are of use only where nothing but the recording answers, at once, and nobody watches. */
+  ready?: ReadyAnswers | undefined;
   events: ReplayEvents;
   /** Where requests go that the recording cannot answer; without it they are refused. */
   live?: Live | undefined;
@@ -37,6 +40,8 @@ export type MockClient = {
    * what was recorded for a request, some of which may have been sent by then; null where nothing recorded is played.
    */
   receive(message: Message, json: Buffer, asker?: Asker): RecordedReply | null;
+  /** The answer to a text that needs no reading: nothing else is to be done. Null where it has to be read, and received. */
+  answerUnread(json: Buffer): Buffer | null;
   /** The transport of this request was closed: nobody waits for its answer. */
   abandon(id: Id, asker: Asker): void;
   /** Plays what the server said before it was asked anything. */
@@ -63,6 +68,10 @@ const NOBODY: Asker = { send() {} };
 
 export function createMock(options: MockOptions): Mock {
   const { recording, matching, speed, events, live, override } = options;
+  const { onRequest, onMatch, onAnswer } = events;
+  const isPlain = speed === 'fast' && live === undefined && override === undefined;
+  const isWatched = onRequest !== undefined || onMatch !== undefined || onAnswer !== undefined;
+  const ready = isPlain && !isWatched ? options.ready : undefined;
   const { script } = recording;
   const timetable = createTimetable(speed);
 
@@ -124,6 +133,13 @@ export function createMock(options: MockOptions): Mock {
 
     return {
       receive,
+      answerUnread(json) {
+        const call = ready?.find(json) ?? -1;
+        if (call < 0 || !matched.isFirst(call)) return null;
+        const answer = ready?.answer(call, json) ?? null;
+        if (answer !== null) matched.takeFirst(call);
+        return answer;
+      },
       abandon(id, asker) {
         if (!server?.cancel(id.key, asker)) player.abandon(id, asker);
       },

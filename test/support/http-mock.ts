@@ -1,10 +1,11 @@
 /** The mock server for a recording, in this process. */
 import { onTestFinished } from 'vitest';
 import type { Notice } from '../../src/replay/match/compare.ts';
-import { createMatching } from '../../src/replay/match/matching.ts';
+import { createMatching, type Matching } from '../../src/replay/match/matching.ts';
 import type { ReplayRefusal } from '../../src/replay/match/refusal.ts';
 import type { Repeat } from '../../src/replay/match/repeat.ts';
 import { createMock, type Mock } from '../../src/replay/mock.ts';
+import { createReadyAnswers, type ReadyAnswers } from '../../src/replay/play/ready.ts';
 import type { Speed } from '../../src/replay/play/timetable.ts';
 import { joinRecordings } from '../../src/replay/recording/joined.ts';
 import { type Recording, readRecording } from '../../src/replay/recording/recording.ts';
@@ -13,11 +14,24 @@ import { openForReading, openStore } from '../../src/store/file/open.ts';
 import { findSession, sessionsBehind } from '../../src/store/read/sessions.ts';
 import { reindexSession } from '../../src/store/write/index.ts';
 
-export type OpenMock = { recording: Recording; mock: Mock; misses: ReplayRefusal[]; notices: Notice[] };
+export type OpenMock = {
+  recording: Recording;
+  matching: Matching;
+  mock: Mock;
+  misses: ReplayRefusal[];
+  notices: Notice[];
+  /** How many answers needed no reading. */
+  unread: () => number;
+};
 
 export function openMock(
   db: string,
-  { sessions = ['latest'] as readonly string[], speed = 'fast' as Speed, repeat = 'error' as Repeat } = {},
+  {
+    sessions = ['latest'] as readonly string[],
+    speed = 'fast' as Speed,
+    repeat = 'error' as Repeat,
+    readsAhead = false,
+  } = {},
 ): OpenMock {
   // A recorder in haste leaves some of its index to the next reader.
   const writable = openStore(db);
@@ -28,10 +42,22 @@ export function openMock(
   const misses: ReplayRefusal[] = [];
   const matching = createMatching(recording, { repeat, ignore: [], ignoreTool: [] });
   const notices: Notice[] = [];
+  let unread = 0;
+  const ready = createReadyAnswers(recording);
+  const counted: ReadyAnswers = {
+    ...ready,
+    answer(call, json) {
+      const answer = ready.answer(call, json);
+      if (answer !== null) unread += 1;
+      return answer;
+    },
+  };
+  if (readsAhead) matching.readAhead(60_000, ready.add);
   const mock = createMock({
     recording,
     matching,
     speed,
+    ready: counted,
     events: {
       onRefusal: (refusal) => misses.push(refusal),
       onNotice: (notice) => notices.push(notice),
@@ -41,7 +67,7 @@ export function openMock(
     mock.end();
     store.close();
   });
-  return { recording, mock, misses, notices };
+  return { recording, matching, mock, misses, notices, unread: () => unread };
 }
 
 export type OpenHttpMock = OpenMock & HttpMock;

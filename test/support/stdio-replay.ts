@@ -7,15 +7,16 @@ import { importText } from './text-recording.ts';
 /** What was said on which side, a millisecond after the line before unless told. */
 export type SaidLine = readonly ['stdin' | 'stdout', string, number?];
 
-/** A store with a session in which these lines were said. Gives the store's path. */
+/** A store with a session in which these lines were said. `more`: of its header. Gives the store's path. */
 export async function importSaid(
   name: string,
   lines: readonly SaidLine[],
   db = tempStore(),
+  more: object = {},
 ): Promise<string> {
-  const session = { name, basis: 'stdio-process', transport: 'stdio', target: 'x', command: ['x'] };
+  const session = { name, basis: 'stdio-process', transport: 'stdio', target: 'x', command: ['x'], ...more };
   const header = { tapedeck: 1, session: { ...session, startedAt: '2026-01-01T00:00:00.000000Z' } };
-  const frames = lines.map(([channel, text, ms = 1]) => ({ ms, channel, message: JSON.parse(text) }));
+  const frames = lines.map(([channel, text, ms = 1]) => ({ ms, channel, text }));
   const store = openStore(db);
   await importText(store, [header, ...frames].map((line) => `${JSON.stringify(line)}\n`).join(''));
   store.close();

@@ -6,6 +6,7 @@ import { COMMAND_LINE_WORDS, TEST_KIT_WORDS } from '../../replay/match/hints.ts'
 import { createMatching, type Matching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
 import { createMock } from '../../replay/mock.ts';
+import { createReadyAnswers } from '../../replay/play/ready.ts';
 import type { ReplayEvents } from '../../replay/play/request.ts';
 import type { Speed } from '../../replay/play/timetable.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
@@ -271,7 +272,9 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       words: argv.hints === 'kit' ? TEST_KIT_WORDS : COMMAND_LINE_WORDS,
       sharesClients: !plan.asks,
     });
-    if (plan.plays) matching.readAhead(READ_AHEAD_MS);
+    // HTTP has heads to look at besides.
+    const ready = argv.listen === undefined ? createReadyAnswers(recording) : undefined;
+    if (plan.plays) matching.readAhead(READ_AHEAD_MS, ready?.add);
     const speed = readSpeed(argv.speed);
     const events: ReplayEvents = {
       ...calls,
@@ -281,7 +284,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       },
       onNotice: log.notice,
     };
-    const mock = createMock({ recording, matching, speed, events, live });
+    const mock = createMock({ recording, matching, speed, events, live, ready });
     sayReserialised(io, recording.session);
     sayRedactedSkills(io, recording);
     // Until here a signal ends the process at once, however large the recording is.

@@ -36,6 +36,9 @@ export type BoundClient = {
   meet(request: RequestMessage, json: Buffer): boolean;
   /** The recorded call that answers, by its number in the script. */
   next(key: RequestKey): Hit | NoHit;
+  /** As those of a cursor, for a client that has asked before and can be no other one. */
+  isFirst(call: number): boolean;
+  takeFirst(call: number): void;
   candidates: CallCursor['candidates'];
   /** Another recorded client that asked this; null where none did. */
   askedBy(key: RequestKey): number | null;
@@ -232,6 +235,8 @@ export function createClients(recording: Recording, options: ClientsOptions): Cl
     return {
       meet,
       next,
+      isFirst: (call) => isOnly && player.isAsking && player.cursor?.isFirst(call) === true,
+      takeFirst: (call) => player.cursor?.takeFirst(call),
       candidates: (key, max) => player.cursor?.candidates(key, max) ?? { candidates: [], isCut: false },
       askedBy(key) {
         const others = isOnly ? [] : roles.filter((role) => role !== player.role);
@@ -307,6 +312,8 @@ function roleCalls(
       ? cursor
       : {
           ...cursor,
+          // The numbers of its calls are not those of the script.
+          isFirst: () => false,
           next(key) {
             const found = cursor.next(key);
             return found.kind === 'hit' ? { ...found, call: callOf(found.call) } : found;

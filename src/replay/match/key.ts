@@ -19,6 +19,7 @@ import {
 } from '../../protocol/json/canonical.ts';
 import { findMember, type Span } from '../../protocol/json/read.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
+import { readParams } from '../../protocol/message/details.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import { targetParam } from '../../protocol/message/methods.ts';
 import { messageSpan } from '../../protocol/message/payload.ts';
@@ -156,8 +157,11 @@ export type RecordingKeys = {
   digestOf(call: number): string | null;
   /** Says that a request comes again, whose key this is: the next ones that are written alike have their key at once. */
   expectAgain(key: RequestKey): void;
-  /** Live requests that are written like a call whose digest is made in here have their key at once. */
-  expecting(work: () => void): void;
+  /**
+   * Live requests that are written like a call whose digest is made in here have their key at once. `isKept`: such a call is found in
+   * some other way.
+   */
+  expecting(isKept: (call: number, json: Buffer) => boolean, work: () => void): void;
   /**
    * Whether recorded calls with this key differ in what was redacted, by a key that is not at hand: nobody can tell them
    * apart any more, so none of them answers anybody.
@@ -180,7 +184,7 @@ export function createRecordingKeys(
   const watch = createIgnoreWatch(ignore, ignoreTool);
   const rules = readIgnoreRules(ignore, ignoreTool, anyValue, anyOrder);
   const makeKey = createKeyMaker(recording, rules, watch, matchBy);
-  let isExpecting = false;
+  let keeps: ((call: number, json: Buffer) => boolean) | null = null;
 
   function keyAt(place: Place): RequestKey | null {
     const json = loadIfThere(recording, place);
@@ -194,13 +198,23 @@ export function createRecordingKeys(
     return typeof key === 'string' ? null : key;
   }
 
+  /** Without reading more than its params: the recording's index says what it is. */
+  function keyOfCall(call: number, json: Buffer): RequestKey | null {
+    const canonical = script.topics.methodOf(script.topicOf(call));
+    const params = findParams(json, 0);
+    const before = makeKey.before(canonical, textAt(json, params));
+    if (before !== null) return before;
+    const details = readParams(json, canonical, params ?? undefined);
+    const key = makeKey.of({ canonical, params, details }, json);
+    return typeof key === 'string' ? null : key;
+  }
+
   function digestOf(call: number): string | null {
     const loaded = loadIfThere(recording, script.placeOf(call));
     if (loaded === null) return null;
     const json = comparable(loaded);
-    const before = makeKey.before(script.topics.methodOf(script.topicOf(call)), json);
-    const key = before ?? keyOfRecorded(json);
-    if (isExpecting && key !== null) makeKey.expectAgain(key);
+    const key = keyOfCall(call, json);
+    if (keeps !== null && key !== null && !keeps(call, json)) makeKey.expectAgain(key);
     return key?.digest ?? null;
   }
 
@@ -260,12 +274,12 @@ export function createRecordingKeys(
     keyAt,
     digestOf,
     expectAgain: makeKey.expectAgain,
-    expecting(work) {
-      isExpecting = true;
+    expecting(isKept, work) {
+      keeps = isKept;
       try {
         work();
       } finally {
-        isExpecting = false;
+        keeps = null;
       }
     },
     isAmbiguous: (key) => ambiguous.size > 0 && ambiguous.has(key.digest),
@@ -366,6 +380,9 @@ const MAX_REMEMBERED_BYTES = 64 * 1024;
 /** `params`: as they were written; none where the request had none. */
 type Remembered = { method: string; params: Buffer; key: RequestKey };
 
+/** What counts of a request. */
+type Asked = Pick<RequestMessage, 'canonical' | 'params' | 'details'>;
+
 /** Of requests that come again, and of recorded ones: at most 8 MB. Then they are collected anew. */
 const MOST_SPELLINGS = 150_000;
 
@@ -382,7 +399,7 @@ function createKeyMaker(
   let last: Remembered | null = null;
   let spellings = createSpellings();
 
-  function of(request: RequestMessage, json: Buffer): RequestKey | CanonicalProblem {
+  function of(request: Asked, json: Buffer): RequestKey | CanonicalProblem {
     const { canonical: method, params, details } = request;
     const text = textAt(json, params);
     if (isLast(method, text)) return (last as Remembered).key;
@@ -395,7 +412,7 @@ function createKeyMaker(
   }
 
   function make(
-    { canonical: method, params, details }: RequestMessage,
+    { canonical: method, params, details }: Asked,
     json: Buffer,
     text: Buffer,
   ): RequestKey | CanonicalProblem {
@@ -417,8 +434,8 @@ function createKeyMaker(
   return {
     of,
     /** The key of a request of this method, if it is that of the last one. */
-    before(method: string, json: Buffer): RequestKey | null {
-      return isLast(method, textAt(json, findParams(json, 0))) ? (last as Remembered).key : null;
+    before(method: string, params: Buffer): RequestKey | null {
+      return isLast(method, params) ? (last as Remembered).key : null;
     },
     expectAgain(key: RequestKey): void {
       if (last === null || last.key !== key) return;

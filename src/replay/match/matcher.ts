@@ -30,6 +30,10 @@ type UnplayedCall = { call: number; method: string; mayRepeat: boolean };
 
 export type CallCursor = {
   next(key: CallKey): Hit | NoHit;
+  /** Whether a live call like this one is certainly answered by it: it was read, and none like it has answered before. */
+  isFirst(call: number): boolean;
+  /** Takes such a call. */
+  takeFirst(call: number): void;
   /**
    * At most `max` calls that could have been meant, those that were not played to this client first, and of these
    * those after its last hit first. Of other targets only where the key's own was never recorded.
@@ -98,13 +102,21 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
       if (number < 0) return whyUnknown(calls, index, key);
       const hit = nextOf(index, number, positions, repeatOf(key.method, repeat));
       if (hit === null) return { kind: 'miss', reason: 'used-up', recorded: index.countOf(number) };
-      positions.reach(number, hit.call, hit.isRepeat);
-      lastHit = hit.call;
-      if (!counts) return hit;
-      asks.set(number, asks.at(number) + 1);
-      if (hit.isRepeat || !furthest.hasReached(number, hit.call))
-        furthest.reach(number, hit.call, hit.isRepeat);
+      take(number, hit.call, hit.isRepeat);
       return hit;
+    }
+
+    function take(key: number, call: number, isRepeat: boolean): void {
+      positions.reach(key, call, isRepeat);
+      lastHit = call;
+      if (!counts) return;
+      asks.set(key, asks.at(key) + 1);
+      if (isRepeat || !furthest.hasReached(key, call)) furthest.reach(key, call, isRepeat);
+    }
+
+    function isFirst(call: number): boolean {
+      const key = index.keyOf(call);
+      return key >= 0 && positions.reached(key) < 0 && index.firstOf(key) === call;
     }
 
     function candidates(key: CallKey, max: number): { candidates: CallCandidate[]; isCut: boolean } {
@@ -135,7 +147,13 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
       };
     }
 
-    return { next, candidates, unplayed: () => unplayedOf(positions) };
+    return {
+      next,
+      isFirst,
+      takeFirst: (call) => take(index.keyOf(call), call, false),
+      candidates,
+      unplayed: () => unplayedOf(positions),
+    };
   }
 
   return {

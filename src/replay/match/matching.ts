@@ -43,7 +43,7 @@ export type MatchingOptions = MatchPaths &
   };
 
 /** A live client. */
-type MatchedClient = Pick<BoundClient, 'boundTo' | 'number' | 'leave'> & {
+type MatchedClient = Pick<BoundClient, 'boundTo' | 'number' | 'leave' | 'isFirst' | 'takeFirst'> & {
   decide(request: RequestMessage, json: Buffer): Decision;
 };
 
@@ -57,9 +57,9 @@ export type Matching = {
   /**
    * Reads recorded calls before the first client comes, for so many milliseconds at most: what is read then is found by how it
    * is written. Those that are left are read when somebody asks for them, or for one behind them. Where paths are ignored, all are:
-   * what is said of a path is about calls that somebody asked for.
+   * what is said of a path is about calls that somebody asked for. `isKept`: takes each call; false where it has no use for it.
    */
-  readAhead(maxMs: number): void;
+  readAhead(maxMs: number, isKept?: (call: number, json: Buffer) => boolean): void;
   /** Says of each path to ignore that met its tool and never led to anything so. */
   idlePaths(): readonly string[];
 };
@@ -203,17 +203,16 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   return {
     connect() {
       const client = clients.connect();
-      const { boundTo, number, leave } = client;
-      return { decide: (request, json) => decide(client, request, json), boundTo, number, leave };
+      return { ...client, decide: (request, json) => decide(client, request, json) };
     },
     unasked: clients.unasked,
     size: clients.size,
-    readAhead(maxMs) {
+    readAhead(maxMs, isKept = () => false) {
       const { ignore, ignoreTool = [] } = options;
       if (ignore.length + ignoreTool.length > 0) return;
       const end = performance.now() + maxMs;
       try {
-        keys.expecting(() => clients.readAhead(() => performance.now() < end));
+        keys.expecting(isKept, () => clients.readAhead(() => performance.now() < end));
       } catch {
         // Whoever asks for what cannot be read is told why.
       }

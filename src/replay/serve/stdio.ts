@@ -55,6 +55,12 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
   });
 
   function onFrame(frame: Frame): void {
+    const answer = frame.truncated ? null : client.answerUnread(frame.payload);
+    if (answer === null) receive(frame);
+    else send(answer, null, true);
+  }
+
+  function receive(frame: Frame): void {
     const messages = messagesOf(frame);
     const [first] = messages;
     if (

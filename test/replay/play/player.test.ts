@@ -97,6 +97,7 @@ test('over stdio a client may read several messages as one piece', () => {
   const pauses: (number | undefined)[] = [];
   const mock = {
     createClient: () => ({
+      answerUnread: () => null,
       receive: (_message: unknown, _json: Buffer, asker?: Asker) => void pauses.push(asker?.pauseMs),
       begin() {},
     }),

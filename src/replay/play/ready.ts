@@ -1,0 +1,125 @@
+/**
+ * Answers that need no reading. Most calls of a fixture come in the very text in which they were recorded, but for the id, and
+ * get one message. Such a call is known by its text, and its answer is the recorded one with the id that came. Reading it
+ * anew, to make its key, is most of what a call takes, above all before V8 has compiled what does it.
+ *
+ * Whatever else there is to a call, it is received (mock.ts), which comes to the same answer.
+ */
+
+import { copyBytes, memberAt } from '../../protocol/json/edit.ts';
+import type { Recording } from '../recording/recording.ts';
+import { hasPlaceholder } from '../recording/secrets.ts';
+
+export type ReadyAnswers = {
+  /**
+   * Takes the text of a recorded call, whose key must be known. False where there is no room for it, where another call has this
+   * text already, or where a live call of this text need not be the same.
+   */
+  add(call: number, json: Buffer): boolean;
+  /** The first recorded call with this text, but for the id; -1 where there is none. */
+  find(json: Buffer): number;
+  /** The answer to such a text. Null where the call gets more than an answer, or none, or where it cannot be read. */
+  answer(call: number, json: Buffer): Buffer | null;
+};
+
+const MAX_TEXT_BYTES = 64 * 1024;
+
+const MAX_BYTES = 16 * 1024 * 1024;
+
+export function createReadyAnswers({ script, session, redacted, load }: Recording): ReadyAnswers {
+  const calls = new Map<string, number>();
+  // Of several recorded clients, who asks counts, and in the newer era what a request says of its client.
+  const isPossible = script.clients.length === 1 && session.era !== 'modern' && session.era !== 'dual';
+  let bytes = 0;
+
+  function recordedAnswer(call: number): Buffer | null {
+    if (!script.isAnswered(call) || script.isDoubtful(call)) return null;
+    if (script.aftermathOf(call).length > 0) return null;
+    const [step, ...more] = script.stepsOf(call);
+    if (step === undefined || more.length > 0) return null;
+    try {
+      return load(step.place);
+    } catch {
+      // It is received, and so refused in words.
+      return null;
+    }
+  }
+
+  return {
+    add(call, json) {
+      if (!isPossible || json.length > MAX_TEXT_BYTES || bytes + json.length > MAX_BYTES) return false;
+      const id = idIn(json);
+      if (id === null || memberAt(json, ['id'])?.start !== id.start) return false;
+      // A secret in a live text is another one than in the recorded one, however alike they are.
+      if (hasPlaceholder(json) || redacted(json) !== json) return false;
+      const text = textAround(json, id);
+      if (calls.has(text)) return false;
+      calls.set(text, call);
+      bytes += text.length;
+      return true;
+    },
+    find(json) {
+      const id = calls.size === 0 ? null : idIn(json);
+      return id === null ? -1 : (calls.get(textAround(json, id)) ?? -1);
+    },
+    answer(call, json) {
+      const recorded = recordedAnswer(call);
+      const [from, to] = [idIn(json), recorded && idIn(recorded)];
+      return recorded === null || from === null || to === null ? null : withId(recorded, to, json, from);
+    },
+  };
+}
+
+/** Where an id stands. */
+type Digits = { start: number; end: number };
+
+const FIRST = Buffer.from('{"jsonrpc":"2.0","id":');
+
+const LAST = Buffer.from('"id":');
+
+const MAX_DIGITS = 15;
+
+/**
+ * The number that is the id of a message, if it is one and stands where most write it: at the very end, or behind the version. It is
+ * found without reading the message, so what is found in a text that is no message, or has an id twice, means nothing.
+ */
+function idIn(json: Buffer): Digits | null {
+  const last = json.length - 1;
+  const isLast = json[last] === CLOSE_OBJECT && isDigit(json[last - 1]);
+  if (!isLast && !isAt(json, 0, FIRST)) return null;
+  let [start, end] = isLast ? [last, last] : [FIRST.length, FIRST.length];
+  if (isLast) while (isDigit(json[start - 1])) start -= 1;
+  else while (isDigit(json[end])) end += 1;
+  const isNumber = end - start === 1 || (end - start <= MAX_DIGITS && json[start] !== ZERO);
+  if (end === start || !isNumber) return null;
+  return isLast && !isAt(json, start - LAST.length, LAST) ? null : { start, end };
+}
+
+/** With the id at the end, it ends in a colon; with the id in front, in a bracket. */
+function textAround(json: Buffer, { start, end }: Digits): string {
+  const before = json.toString('latin1', 0, start);
+  return end === json.length - 1 ? before : before + json.toString('latin1', end);
+}
+
+function withId(recorded: Buffer, to: Digits, json: Buffer, from: Digits): Buffer {
+  const end = to.start + from.end - from.start;
+  const bytes = Buffer.allocUnsafe(end + recorded.length - to.end);
+  copyBytes(bytes, 0, recorded, 0, to.start);
+  copyBytes(bytes, to.start, json, from.start, from.end);
+  copyBytes(bytes, end, recorded, to.end, recorded.length);
+  return bytes;
+}
+
+function isAt(json: Buffer, at: number, text: Buffer): boolean {
+  if (at < 0) return false;
+  for (let i = 0; i < text.length; i += 1) if (json[at + i] !== text[i]) return false;
+  return true;
+}
+
+const ZERO = 0x30;
+
+const CLOSE_OBJECT = 0x7d;
+
+function isDigit(c: number | undefined): boolean {
+  return c !== undefined && c >= ZERO && c <= 0x39;
+}

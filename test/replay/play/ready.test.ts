@@ -1,0 +1,218 @@
+/**
+ * A call in the very text in which it was recorded, but for the id, is answered without being read. Whatever is sent, a client
+ * must not see the difference.
+ */
+
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createStdioMock } from '../../../src/replay/serve/stdio.ts';
+import { openMock } from '../../support/http-mock.ts';
+import { scale } from '../../support/scale.ts';
+import { importSaid, type SaidLine } from '../../support/stdio-replay.ts';
+import { tempStore } from '../../support/tapedeck.ts';
+
+const INITIALIZE =
+  '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}';
+
+const HELLO: SaidLine[] = [
+  ['stdin', INITIALIZE],
+  ['stdout', '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'],
+];
+
+/** Writes a request as clients do: with its id in front, or at the end. */
+const WRITERS = [
+  (id: string, params: string) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params}}`,
+  (id: string, params: string) => `{"method":"tools/call","params":${params},"jsonrpc":"2.0","id":${id}}`,
+  (id: string, params: string) => `{"id":${id},"jsonrpc":"2.0","method":"tools/call","params":${params}}`,
+] as const;
+
+type Written = { writer: number; params: string };
+
+/** The same few calls, in several writings. */
+const written: fc.Arbitrary<Written> = fc.record({
+  writer: fc.nat({ max: WRITERS.length - 1 }),
+  params: fc.constantFrom(
+    '{"name":"a","arguments":{"x":1,"y":"é\\n"}}',
+    '{"name":"a","arguments":{"y":"\\u00e9\\n","x":1.0}}',
+    '{"name":"a","arguments":{"x":2,"id":3}}',
+    '{"name":"a","arguments":{"x":1,"y":"é\\n"},"_meta":{"progressToken":7}}',
+    '{"name":"b","arguments":{"to":"ghp_000000000000000000000000000000000000"}}',
+    '{"name":"b","arguments":{"to":"ghp_111111111111111111111111111111111111"}}',
+    '{"name":"b","arguments":{"to":"[redacted:github-token:000000000001]"}}',
+    '{"name":"b","arguments":{"to":"[redacted:github-token:000000000002]"}}',
+    '{"name":"b"}',
+  ),
+});
+
+/** What the server does for a call: which of these it sends, before its answer or after it. */
+const call = fc.record({
+  written,
+  tells: fc.constantFrom('nothing', 'nothing', 'nothing', 'progress', 'news', 'news after'),
+  end: fc.constantFrom('result', 'result', 'error', 'none'),
+});
+
+/** As a session has it whose secrets stand as they were, have numbers, or digests by a key that is not at hand. */
+const REDACTIONS = [{}, { redaction: { key: 'numbered' } }, { redaction: { key: 'elsewhere' } }];
+
+const IDS = ['1', '42', '007', '-1', '1.5', '1e2', '"1"', '"é"', 'null', '12345678901234567890', '{}', ''];
+
+/** `of`: written as this recorded call. */
+const live = fc.record({
+  written,
+  of: fc.option(fc.nat({ max: 7 }), { freq: 2 }),
+  id: fc.constantFrom(...IDS, '1', '2', '3', '4'),
+  isBroken: fc.nat({ max: 9 }),
+});
+
+function textOf({ writer, params }: Written, id: string): string {
+  return WRITERS[writer]?.(id, params) ?? '';
+}
+
+type Call = { written: Written; tells: string; end: string };
+
+function saidFor({ written: one, tells, end }: Call, i: number): SaidLine[] {
+  const news = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":${i}}}`;
+  const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":${i}}}`;
+  const answer =
+    end === 'result'
+      ? `{"result":{"of":${i}},"jsonrpc":"2.0","id":${i}}`
+      : `{"jsonrpc":"2.0","id":${i},"error":{"code":-32000,"message":"no ${i}"}}`;
+  return [
+    ['stdin', textOf(one, String(i))],
+    ...(tells === 'progress' ? [['stdout', progress] as const] : []),
+    ...(tells === 'news' ? [['stdout', news] as const] : []),
+    ...(end === 'none' ? [] : [['stdout', answer] as const]),
+    ...(tells === 'news after' ? [['stdout', news] as const] : []),
+  ];
+}
+
+/** As a recorder would have stored it. */
+function withoutSecrets([channel, text]: SaidLine): SaidLine {
+  return [
+    channel,
+    text.replace(/ghp_([01])\1{35}/, (_, n) => `[redacted:github-token:00000000000${Number(n) + 1}]`),
+  ];
+}
+
+/** All that a client gets for these lines; what is counted; and how many answers needed no reading. */
+async function replayed(
+  db: string,
+  lines: readonly string[],
+  readsAhead: boolean,
+  repeat: 'error' | 'cycle',
+) {
+  const { mock, matching, misses, notices, unread } = openMock(db, { readsAhead, repeat });
+  const said: string[] = [];
+  // Two clients, as each of them begins anew.
+  for (let client = 0; client < 2; client += 1) {
+    const { feed, end } = createStdioMock(mock, (bytes) => said.push(bytes.toString('latin1')));
+    for (const line of lines) {
+      feed(Buffer.from(`${line}\n`));
+      await mock.idle();
+    }
+    end();
+  }
+  const outcome = [said.join(''), matching.unasked(), misses.map(({ line }) => line), notices];
+  // A secret that has no number gets digits that each mock makes up, and so some likeness to another.
+  const text = JSON.stringify(outcome)
+    .replaceAll(/github-token:(?!0{11})\w{12}/g, 'github-token:x')
+    .replaceAll(/(similarity\W+)0\.\d+/g, '$1x');
+  return { text, said: said.join(''), unasked: matching.unasked(), misses: misses.length, unread: unread() };
+}
+
+test('a client sees no difference between an answer that needed no reading and one that did', async () => {
+  let unread = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(call, { minLength: 1, maxLength: 8 }),
+      fc.array(live, { minLength: 1, maxLength: 12 }),
+      fc.boolean(),
+      fc.constantFrom('error' as const, 'cycle' as const),
+      fc.constantFrom(...REDACTIONS),
+      async (calls, asked, isGreeted, repeat, redaction) => {
+        const said = [...HELLO, ...calls.flatMap((one, i) => saidFor(one, i + 1))];
+        const recorded = 'redaction' in redaction ? said.map(withoutSecrets) : said;
+        const db = await importSaid('calls', recorded, tempStore(), redaction);
+        const texts = asked.map(({ written: other, of, id, isBroken }) => {
+          const text = textOf((of === null ? undefined : calls[of]?.written) ?? other, id);
+          return isBroken === 0 ? text.slice(0, -1) : text;
+        });
+        const lines = isGreeted ? [INITIALIZE, ...texts] : texts;
+        const plain = await replayed(db, lines, false, repeat);
+        const ahead = await replayed(db, lines, true, repeat);
+        expect(ahead.text).toBe(plain.text);
+        expect(plain.unread).toBe(0);
+        unread += ahead.unread;
+      },
+    ),
+    { numRuns: scale(200, 40) },
+  );
+  expect(unread).toBeGreaterThan(0);
+});
+
+test.each([
+  ['in front', 0],
+  ['at the end', 1],
+])(
+  'each client gets the answer of a call that comes as it was recorded, with its own id %s',
+  async (_where, writer) => {
+    const params = '{"name":"b"}';
+    const recorded: Call[] = ['result', 'error'].map((end) => ({
+      written: { writer, params: `{"name":"${end}"}` },
+      tells: 'nothing',
+      end,
+    }));
+    const db = await importSaid('calls', [...HELLO, ...recorded.flatMap((one, i) => saidFor(one, i + 1))]);
+    const lines = [INITIALIZE, ...recorded.map(({ written: one }, i) => textOf(one, String(70 + i)))];
+    const { said, unread, unasked, misses } = await replayed(
+      db,
+      [...lines, textOf({ writer, params }, '9')],
+      true,
+      'error',
+    );
+    expect(unread).toBe(4);
+    expect(unasked).toEqual([]);
+    expect(misses).toBe(2);
+    for (const answer of [
+      '{"result":{"of":1},"jsonrpc":"2.0","id":70}',
+      '{"jsonrpc":"2.0","id":71,"error":{"code":-32000,"message":"no 2"}}',
+    ])
+      expect(said.split('\n').filter((line) => line === answer)).toHaveLength(2);
+  },
+);
+
+test('an id that is none, stands twice or is no plain number is answered as ever', async () => {
+  const params = '{"name":"b"}';
+  const twice = (id: string) =>
+    `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params},"id":1,"x":null}`;
+  for (const write of [
+    twice,
+    ...WRITERS.map((_, writer) => (id: string) => textOf({ writer, params }, id)),
+  ]) {
+    const answered: SaidLine[] = [
+      ['stdin', write('1')],
+      ['stdout', '{"jsonrpc":"2.0","id":1,"result":{}}'],
+    ];
+    const db = await importSaid('calls', [...HELLO, ...answered]);
+    for (const id of [...IDS, ' 2', '2 ', '1.', '0x1', '0', '00', '9'.repeat(15), '9'.repeat(16)]) {
+      const lines = [INITIALIZE, write(id)];
+      const [plain, ahead] = [
+        await replayed(db, lines, false, 'error'),
+        await replayed(db, lines, true, 'error'),
+      ];
+      expect(ahead.text).toBe(plain.text);
+    }
+  }
+});
+
+test.each(REDACTIONS.slice(1))(
+  'a text with a secret in it is read, whether redaction would find it or has: %o',
+  async (redaction) => {
+    for (const to of ['ghp_000000000000000000000000000000000000', '[redacted:github-token:000000000001]']) {
+      const one: Written = { writer: 0, params: `{"name":"b","arguments":{"to":"${to}"}}` };
+      const recorded = saidFor({ written: one, tells: 'nothing', end: 'result' }, 1);
+      const db = await importSaid('calls', [...HELLO, ...recorded], tempStore(), redaction);
+      expect((await replayed(db, [INITIALIZE, textOf(one, '5')], true, 'error')).unread).toBe(0);
+    }
+  },
+);
