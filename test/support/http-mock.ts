@@ -30,7 +30,7 @@ export function openMock(
     sessions = ['latest'] as readonly string[],
     speed = 'fast' as Speed,
     repeat = 'error' as Repeat,
-    readsAhead = false,
+    readsAhead = 0,
   } = {},
 ): OpenMock {
   // A recorder in haste leaves some of its index to the next reader.
@@ -52,7 +52,7 @@ export function openMock(
       return answer;
     },
   };
-  if (readsAhead) matching.readAhead(60_000, ready.add);
+  if (readsAhead > 0) matching.readAhead({ calls: readsAhead, ms: 60_000 }, ready.add);
   const mock = createMock({
     recording,
     matching,

@@ -55,11 +55,11 @@ export type Matching = {
   /** How many calls there are to ask for. */
   size: number;
   /**
-   * Reads recorded calls before the first client comes, for so many milliseconds at most: what is read then is found by how it
-   * is written. Those that are left are read when somebody asks for them, or for one behind them. Where paths are ignored, all are:
+   * Reads so many recorded calls at most before the first client comes, within so many milliseconds: what is read then is found
+   * by how it is written. Those that are left are read when somebody asks for them, or for one behind them. Where paths are ignored, all are:
    * what is said of a path is about calls that somebody asked for. `isKept`: takes each call; false where it has no use for it.
    */
-  readAhead(maxMs: number, isKept?: (call: number, json: Buffer) => boolean): void;
+  readAhead(most: { calls: number; ms: number }, isKept?: (call: number, json: Buffer) => boolean): void;
   /** Says of each path to ignore that met its tool and never led to anything so. */
   idlePaths(): readonly string[];
 };
@@ -207,12 +207,17 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     },
     unasked: clients.unasked,
     size: clients.size,
-    readAhead(maxMs, isKept = () => false) {
+    readAhead(most, isKept = () => false) {
       const { ignore, ignoreTool = [] } = options;
       if (ignore.length + ignoreTool.length > 0) return;
-      const end = performance.now() + maxMs;
+      const end = performance.now() + most.ms;
+      let { calls } = most;
+      const isTime = () => {
+        calls -= 1;
+        return calls >= 0 && performance.now() < end;
+      };
       try {
-        keys.expecting(isKept, () => clients.readAhead(() => performance.now() < end));
+        keys.expecting(isKept, () => clients.readAhead(isTime));
       } catch {
         // Whoever asks for what cannot be read is told why.
       }

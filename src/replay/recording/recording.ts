@@ -78,16 +78,17 @@ const ERROR_CODE = 14;
 
 /**
  * Events that a resumed stream brought again were sent once. What was refused for want of credentials was asked again
- * with them, and only that has an answer.
+ * with them, and only that has an answer. In the order of the frames' own numbers, in which their index stands, so that nothing
+ * has to be sorted.
  */
 const SELECT_LINES = `SELECT m.seq, m.n, m.id_type || ' ' || m.id, m.kind, m.canonical, m.target, m.relation, m.to_seq, m.to_n,
     f.channel, f.at, f.http, h.status, f.flags, m.error_code
   FROM message AS m JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
   LEFT JOIN http_exchange AS h ON h.session = f.session AND h.number = f.http
-  WHERE m.session = ? AND (f.flags IS NULL OR f.flags NOT LIKE '%replayed%')
+  WHERE f.session = ? AND (f.flags IS NULL OR f.flags NOT LIKE '%replayed%')
     AND NOT (m.kind = 'invalid' AND m.relation IS NULL)
     AND (h.status IS NULL OR h.status NOT IN (401, 403))
-  ORDER BY m.seq, m.n`;
+  ORDER BY f.seq, m.n`;
 
 /**
  * `keyStores`: stores that may hold the key of the recording's placeholders. `more`: what is redacted besides, from now on.

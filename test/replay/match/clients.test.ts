@@ -317,9 +317,9 @@ test('what is read ahead answers as what is read when it is asked for', async ()
           .map((one, i): Said => [1, one.method, { i }, paramsOf(one)]);
         const recording = await recordingOf([enter(1, 'a'), ...said]);
         const results = [];
-        for (const maxMs of [null, 0, 60_000]) {
+        for (const calls of [0, 2, 100_000]) {
           const { matching, connect } = await stage(recording, options);
-          if (maxMs !== null) matching.readAhead(maxMs);
+          if (calls > 0) matching.readAhead({ calls, ms: 60_000 });
           const client = connect();
           client.ask('initialize', hello('a'));
           const got = live.map((one) => client.ask(one.method, paramsOf(one)));
@@ -347,7 +347,7 @@ test('calls that were read ahead are not read once more', async () => {
     },
   };
   const { matching, connect } = await stage(counted);
-  matching.readAhead(60_000);
+  matching.readAhead({ calls: 100_000, ms: 60_000 });
   const before = loads;
   const client = connect();
   client.ask('initialize', hello('a'));
@@ -367,7 +367,7 @@ test('what counts of a request that was read ahead is put together once, however
       return params;
     },
   });
-  matching.readAhead(60_000);
+  matching.readAhead({ calls: 100_000, ms: 60_000 });
   const client = connect();
   client.ask('initialize', hello('a'));
   const ask = (n: number) => client.ask('tools/call', { name: 'say', arguments: { n } });

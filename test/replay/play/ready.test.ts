@@ -19,6 +19,9 @@ const HELLO: SaidLine[] = [
   ['stdout', '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'],
 ];
 
+/** Calls to read before the first client comes. */
+const ALL = 100;
+
 /** Writes a request as clients do: with its id in front, or at the end. */
 const WRITERS = [
   (id: string, params: string) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params}}`,
@@ -95,12 +98,7 @@ function withoutSecrets([channel, text]: SaidLine): SaidLine {
 }
 
 /** All that a client gets for these lines; what is counted; and how many answers needed no reading. */
-async function replayed(
-  db: string,
-  lines: readonly string[],
-  readsAhead: boolean,
-  repeat: 'error' | 'cycle',
-) {
+async function replayed(db: string, lines: readonly string[], readsAhead: number, repeat: 'error' | 'cycle') {
   const { mock, matching, misses, notices, unread } = openMock(db, { readsAhead, repeat });
   const said: string[] = [];
   // Two clients, as each of them begins anew.
@@ -127,9 +125,10 @@ test('a client sees no difference between an answer that needed no reading and o
       fc.array(call, { minLength: 1, maxLength: 8 }),
       fc.array(live, { minLength: 1, maxLength: 12 }),
       fc.boolean(),
+      fc.constantFrom(ALL, 1, 3),
       fc.constantFrom('error' as const, 'cycle' as const),
       fc.constantFrom(...REDACTIONS),
-      async (calls, asked, isGreeted, repeat, redaction) => {
+      async (calls, asked, isGreeted, readsAhead, repeat, redaction) => {
         const said = [...HELLO, ...calls.flatMap((one, i) => saidFor(one, i + 1))];
         const recorded = 'redaction' in redaction ? said.map(withoutSecrets) : said;
         const db = await importSaid('calls', recorded, tempStore(), redaction);
@@ -138,8 +137,8 @@ test('a client sees no difference between an answer that needed no reading and o
           return isBroken === 0 ? text.slice(0, -1) : text;
         });
         const lines = isGreeted ? [INITIALIZE, ...texts] : texts;
-        const plain = await replayed(db, lines, false, repeat);
-        const ahead = await replayed(db, lines, true, repeat);
+        const plain = await replayed(db, lines, 0, repeat);
+        const ahead = await replayed(db, lines, readsAhead, repeat);
         expect(ahead.text).toBe(plain.text);
         expect(plain.unread).toBe(0);
         unread += ahead.unread;
@@ -167,7 +166,7 @@ test.each([
     const { said, unread, unasked, misses } = await replayed(
       db,
       [...lines, textOf({ writer, params }, '9')],
-      true,
+      ALL,
       'error',
     );
     expect(unread).toBe(4);
@@ -196,10 +195,7 @@ test('an id that is none, stands twice or is no plain number is answered as ever
     const db = await importSaid('calls', [...HELLO, ...answered]);
     for (const id of [...IDS, ' 2', '2 ', '1.', '0x1', '0', '00', '9'.repeat(15), '9'.repeat(16)]) {
       const lines = [INITIALIZE, write(id)];
-      const [plain, ahead] = [
-        await replayed(db, lines, false, 'error'),
-        await replayed(db, lines, true, 'error'),
-      ];
+      const [plain, ahead] = [await replayed(db, lines, 0, 'error'), await replayed(db, lines, ALL, 'error')];
       expect(ahead.text).toBe(plain.text);
     }
   }
@@ -212,7 +208,7 @@ test.each(REDACTIONS.slice(1))(
       const one: Written = { writer: 0, params: `{"name":"b","arguments":{"to":"${to}"}}` };
       const recorded = saidFor({ written: one, tells: 'nothing', end: 'result' }, 1);
       const db = await importSaid('calls', [...HELLO, ...recorded], tempStore(), redaction);
-      expect((await replayed(db, [INITIALIZE, textOf(one, '5')], true, 'error')).unread).toBe(0);
+      expect((await replayed(db, [INITIALIZE, textOf(one, '5')], ALL, 'error')).unread).toBe(0);
     }
   },
 );
