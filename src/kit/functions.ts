@@ -7,7 +7,8 @@
 import { TapedeckError } from '../errors.ts';
 import type { RequestMessage } from '../protocol/message/message.ts';
 import { targetParam } from '../protocol/message/methods.ts';
-import { findParams, type MatchFunctions } from '../replay/match/key.ts';
+import { findParams } from '../replay/match/key.ts';
+import type { MatchFunctions } from '../replay/match/recording-keys.ts';
 import type { OwnAnswer } from '../replay/mock.ts';
 import { isExpected } from './assertions.ts';
 import type {

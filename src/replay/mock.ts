@@ -20,7 +20,7 @@ type MockOptions = {
   matching: Matching;
   speed: Speed;
   /** Answers to calls that need not be read. They are of use only where nothing but the recording answers, at once, and nobody watches. */
-  ready?: ReadyAnswers | undefined;
+  ready?: ReadyAnswers | null;
   events: ReplayEvents;
   /** Where requests go that the recording cannot answer; without it they are refused. */
   live?: Live | undefined;
@@ -71,7 +71,7 @@ export function createMock(options: MockOptions): Mock {
   const { onRequest, onMatch, onAnswer } = events;
   const isPlain = speed === 'fast' && live === undefined && override === undefined;
   const isWatched = onRequest !== undefined || onMatch !== undefined || onAnswer !== undefined;
-  const ready = isPlain && !isWatched ? options.ready : undefined;
+  const ready = isPlain && !isWatched ? options.ready : null;
   const { script } = recording;
   const timetable = createTimetable(speed);
 

@@ -44,7 +44,7 @@ export function openMock(
   const notices: Notice[] = [];
   let unread = 0;
   const ready = createReadyAnswers(recording);
-  const counted: ReadyAnswers = {
+  const counted: ReadyAnswers | null = ready && {
     ...ready,
     answer(call, json) {
       const answer = ready.answer(call, json);
@@ -52,7 +52,7 @@ export function openMock(
       return answer;
     },
   };
-  if (readsAhead > 0) matching.readAhead({ calls: readsAhead, ms: 60_000 }, ready.add);
+  if (readsAhead > 0) matching.readAhead({ calls: readsAhead, ms: 60_000 }, ready?.add);
   const mock = createMock({
     recording,
     matching,

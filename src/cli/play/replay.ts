@@ -273,7 +273,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       sharesClients: !plan.asks,
     });
     // HTTP has heads to look at besides.
-    const ready = argv.listen === undefined ? createReadyAnswers(recording) : undefined;
+    const ready = argv.listen === undefined ? createReadyAnswers(recording) : null;
     if (plan.plays) matching.readAhead(READ_AHEAD, ready?.add);
     const speed = readSpeed(argv.speed);
     const events: ReplayEvents = {

@@ -2,7 +2,7 @@
 
 import { TapedeckError } from '../../errors.ts';
 import { escapeText } from '../../protocol/text.ts';
-import { recordedKeys } from '../../replay/match/key.ts';
+import { recordedKeys } from '../../replay/match/recording-keys.ts';
 import { type Suggestion, type Suggestions, suggestIgnores } from '../../replay/match/suggest.ts';
 import { joinRecordings } from '../../replay/recording/joined.ts';
 import { readRecording } from '../../replay/recording/recording.ts';

@@ -17,8 +17,9 @@ import type { RequestMessage } from '../../protocol/message/message.ts';
 import { FIRST_CLIENT } from '../../protocol/wire/frame.ts';
 import type { Recording } from '../recording/recording.ts';
 import type { Script } from '../recording/script.ts';
-import { findParams, loadIfThere, type RequestKey } from './key.ts';
+import { findParams, type RequestKey } from './key.ts';
 import { type CallCursor, type CallTable, createMatcher, type Hit, type NoHit } from './matcher.ts';
+import { loadIfThere } from './recording-keys.ts';
 import type { Repeat } from './repeat.ts';
 
 type ClientsOptions = {

@@ -9,7 +9,8 @@ import { sourceAt } from '../../protocol/json/edit.ts';
 import { isObject, type JsonObject } from '../../protocol/json/read.ts';
 import type { RequestMessage } from '../../protocol/message/message.ts';
 import type { Recording } from '../recording/recording.ts';
-import { loadIfThere, type RecordingKeys, type RequestKey } from './key.ts';
+import type { RequestKey } from './key.ts';
+import { loadIfThere, type RecordingKeys } from './recording-keys.ts';
 
 /** Whether a live request has the fault. */
 type Fault = (request: RequestMessage, json: Buffer) => boolean;

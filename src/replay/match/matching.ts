@@ -10,9 +10,10 @@ import { type BoundClient, createClients } from './clients.ts';
 import { readRefusals } from './faults.ts';
 import { COMMAND_LINE_WORDS, type HintWords } from './hints.ts';
 import type { MatchPaths } from './ignore.ts';
-import { createRecordingKeys, type MatchFunctions, type RequestKey } from './key.ts';
+import type { RequestKey } from './key.ts';
 import type { Hit, NoHit } from './matcher.ts';
 import { explainMiss, type MissContext, type MissExplanation, unreadableMiss } from './miss.ts';
+import { createRecordingKeys, type KeepCall, type MatchFunctions } from './recording-keys.ts';
 import {
   ambiguousRefusal,
   doubtfulRefusal,
@@ -57,9 +58,9 @@ export type Matching = {
   /**
    * Reads so many recorded calls at most before the first client comes, within so many milliseconds: what is read then is found
    * by how it is written. Those that are left are read when somebody asks for them, or for one behind them. Where paths are ignored, all are:
-   * what is said of a path is about calls that somebody asked for. `isKept`: takes each call; false where it has no use for it.
+   * what is said of a path is about calls that somebody asked for.
    */
-  readAhead(most: { calls: number; ms: number }, isKept?: (call: number, json: Buffer) => boolean): void;
+  readAhead(most: { calls: number; ms: number }, keep?: KeepCall | null): void;
   /** Says of each path to ignore that met its tool and never led to anything so. */
   idlePaths(): readonly string[];
 };
@@ -207,7 +208,7 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
     },
     unasked: clients.unasked,
     size: clients.size,
-    readAhead(most, isKept = () => false) {
+    readAhead(most, keep = null) {
       const { ignore, ignoreTool = [] } = options;
       if (ignore.length + ignoreTool.length > 0) return;
       const end = performance.now() + most.ms;
@@ -217,7 +218,7 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
         return calls >= 0 && performance.now() < end;
       };
       try {
-        keys.expecting(isKept, () => clients.readAhead(isTime));
+        keys.expecting(keep, () => clients.readAhead(isTime));
       } catch {
         // Whoever asks for what cannot be read is told why.
       }

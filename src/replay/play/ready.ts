@@ -26,10 +26,10 @@ const MAX_TEXT_BYTES = 64 * 1024;
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export function createReadyAnswers({ script, session, redacted, load }: Recording): ReadyAnswers {
+/** Null where a text says too little: of several recorded clients who asks counts, and in the newer era who it says that it is. */
+export function createReadyAnswers({ script, session, redacted, load }: Recording): ReadyAnswers | null {
+  if (script.clients.length !== 1 || session.era === 'modern' || session.era === 'dual') return null;
   const calls = new Map<string, number>();
-  // Of several recorded clients, who asks counts, and in the newer era what a request says of its client.
-  const isPossible = script.clients.length === 1 && session.era !== 'modern' && session.era !== 'dual';
   let bytes = 0;
 
   function recordedAnswer(call: number): Buffer | null {
@@ -47,7 +47,7 @@ export function createReadyAnswers({ script, session, redacted, load }: Recordin
 
   return {
     add(call, json) {
-      if (!isPossible || json.length > MAX_TEXT_BYTES || bytes + json.length > MAX_BYTES) return false;
+      if (json.length > MAX_TEXT_BYTES || bytes + json.length > MAX_BYTES) return false;
       const id = idIn(json);
       if (id === null || memberAt(json, ['id'])?.start !== id.start) return false;
       // A secret in a live text is another one than in the recorded one, however alike they are.
