@@ -33,24 +33,38 @@ type Written = { writer: number; params: string };
 
 /** The same few calls, in several writings. */
 const written: fc.Arbitrary<Written> = fc.record({
-  writer: fc.nat({ max: WRITERS.length - 1 }),
-  params: fc.constantFrom(
-    '{"name":"a","arguments":{"x":1,"y":"é\\n"}}',
-    '{"name":"a","arguments":{"y":"\\u00e9\\n","x":1.0}}',
-    '{"name":"a","arguments":{"x":2,"id":3}}',
-    '{"name":"a","arguments":{"x":1,"y":"é\\n"},"_meta":{"progressToken":7}}',
-    '{"name":"b","arguments":{"to":"ghp_000000000000000000000000000000000000"}}',
-    '{"name":"b","arguments":{"to":"ghp_111111111111111111111111111111111111"}}',
-    '{"name":"b","arguments":{"to":"[redacted:github-token:000000000001]"}}',
-    '{"name":"b","arguments":{"to":"[redacted:github-token:000000000002]"}}',
-    '{"name":"b"}',
+  writer: fc.constantFrom(0, 0, 1, 1, 2),
+  params: fc.oneof(
+    { weight: 3, arbitrary: fc.nat({ max: 9 }).map((n) => `{"name":"a","arguments":{"n":${n}}}`) },
+    {
+      weight: 2,
+      arbitrary: fc.constantFrom(
+        '{"name":"a","arguments":{"x":1,"y":"é\\n"}}',
+        '{"name":"a","arguments":{"y":"\\u00e9\\n","x":1.0}}',
+        '{"name":"a","arguments":{"x":2,"id":3}}',
+        '{"name":"a","arguments":{"x":1,"y":"é\\n"},"_meta":{"progressToken":7}}',
+        '{"name":"b"}',
+      ),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(
+        '{"name":"b","arguments":{"to":"ghp_000000000000000000000000000000000000"}}',
+        '{"name":"b","arguments":{"to":"ghp_111111111111111111111111111111111111"}}',
+        '{"name":"b","arguments":{"to":"[redacted:github-token:000000000001]"}}',
+        '{"name":"b","arguments":{"to":"[redacted:github-token:000000000002]"}}',
+      ),
+    },
   ),
 });
 
 /** What the server does for a call: which of these it sends, before its answer or after it. */
 const call = fc.record({
   written,
-  tells: fc.constantFrom('nothing', 'nothing', 'nothing', 'progress', 'news', 'news after'),
+  tells: fc.oneof(
+    fc.constant('nothing'),
+    fc.constantFrom('nothing', 'progress', 'question', 'news', 'news after'),
+  ),
   end: fc.constantFrom('result', 'result', 'error', 'none'),
 });
 
@@ -62,8 +76,8 @@ const IDS = ['1', '42', '007', '-1', '1.5', '1e2', '"1"', '"é"', 'null', '12345
 /** `of`: written as this recorded call. */
 const live = fc.record({
   written,
-  of: fc.option(fc.nat({ max: 7 }), { freq: 2 }),
-  id: fc.constantFrom(...IDS, '1', '2', '3', '4'),
+  of: fc.option(fc.nat({ max: 7 }), { freq: 4 }),
+  id: fc.oneof(fc.constantFrom('1', '2', '3', '42'), fc.constantFrom(...IDS)),
   isBroken: fc.nat({ max: 9 }),
 });
 
@@ -83,6 +97,7 @@ function saidFor({ written: one, tells, end }: Call, i: number): SaidLine[] {
   return [
     ['stdin', textOf(one, String(i))],
     ...(tells === 'progress' ? [['stdout', progress] as const] : []),
+    ...(tells === 'question' ? [['stdout', '{"jsonrpc":"2.0","id":9,"method":"roots/list"}'] as const] : []),
     ...(tells === 'news' ? [['stdout', news] as const] : []),
     ...(end === 'none' ? [] : [['stdout', answer] as const]),
     ...(tells === 'news after' ? [['stdout', news] as const] : []),
@@ -122,10 +137,10 @@ test('a client sees no difference between an answer that needed no reading and o
   let unread = 0;
   await fc.assert(
     fc.asyncProperty(
-      fc.array(call, { minLength: 1, maxLength: 8 }),
-      fc.array(live, { minLength: 1, maxLength: 12 }),
-      fc.boolean(),
-      fc.constantFrom(ALL, 1, 3),
+      fc.array(call, { minLength: 1, maxLength: 8, size: 'max' }),
+      fc.array(live, { minLength: 1, maxLength: 12, size: 'max' }),
+      fc.constantFrom(true, true, true, false),
+      fc.constantFrom(ALL, ALL, 1, 3),
       fc.constantFrom('error' as const, 'cycle' as const),
       fc.constantFrom(...REDACTIONS),
       async (calls, asked, isGreeted, readsAhead, repeat, redaction) => {
@@ -133,7 +148,7 @@ test('a client sees no difference between an answer that needed no reading and o
         const recorded = 'redaction' in redaction ? said.map(withoutSecrets) : said;
         const db = await importSaid('calls', recorded, tempStore(), redaction);
         const texts = asked.map(({ written: other, of, id, isBroken }) => {
-          const text = textOf((of === null ? undefined : calls[of]?.written) ?? other, id);
+          const text = textOf((of === null ? undefined : calls[of % calls.length]?.written) ?? other, id);
           return isBroken === 0 ? text.slice(0, -1) : text;
         });
         const lines = isGreeted ? [INITIALIZE, ...texts] : texts;
@@ -144,7 +159,7 @@ test('a client sees no difference between an answer that needed no reading and o
         unread += ahead.unread;
       },
     ),
-    { numRuns: scale(200, 40) },
+    { numRuns: scale(200, 60) },
   );
   expect(unread).toBeGreaterThan(0);
 });
@@ -179,6 +194,40 @@ test.each([
       expect(said.split('\n').filter((line) => line === answer)).toHaveLength(2);
   },
 );
+
+const SAID: Call = { written: { writer: 0, params: '{"name":"b"}' }, tells: 'nothing', end: 'result' };
+
+/** Each client asks this call once. */
+test.each<[string, Call[]]>([
+  ['tells of its progress', [{ ...SAID, tells: 'progress' }]],
+  ['has other news before its answer', [{ ...SAID, tells: 'news' }]],
+  ['has news behind its answer', [{ ...SAID, tells: 'news after' }]],
+  ['asks its client something before', [{ ...SAID, tells: 'question' }]],
+  ['only asks its client something', [{ ...SAID, tells: 'question', end: 'none' }]],
+  ['was never answered', [{ ...SAID, end: 'none' }]],
+  [
+    'comes after the same call in another writing',
+    [{ ...SAID, written: { writer: 1, params: '{ "name":"b"}' } }, SAID],
+  ],
+])('a call is read that %s', async (_what, calls) => {
+  const db = await importSaid('calls', [...HELLO, ...calls.flatMap((one, i) => saidFor(one, i + 1))]);
+  const lines = [INITIALIZE, textOf(SAID.written, '5')];
+  const [plain, ahead] = [await replayed(db, lines, 0, 'error'), await replayed(db, lines, ALL, 'error')];
+  expect([ahead.text, ahead.unread]).toEqual([plain.text, 0]);
+});
+
+test('a call is read whose answer may be that of another one', async () => {
+  const asked = ['{"name":"a"}', '{"name":"b"}'].map((params) => textOf({ writer: 0, params }, '1'));
+  const answers = ['a', 'b'].map((of) => `{"jsonrpc":"2.0","id":1,"result":{"of":"${of}"}}`);
+  const said: SaidLine[] = [
+    ...asked.map((text) => ['stdin', text] as const),
+    ...answers.map((text) => ['stdout', text] as const),
+  ];
+  const db = await importSaid('calls', [...HELLO, ...said]);
+  const lines = [INITIALIZE, ...asked];
+  const [plain, ahead] = [await replayed(db, lines, 0, 'error'), await replayed(db, lines, ALL, 'error')];
+  expect([ahead.text, ahead.unread]).toEqual([plain.text, 0]);
+});
 
 test('an id that is none, stands twice or is no plain number is answered as ever', async () => {
   const params = '{"name":"b"}';
