@@ -19,7 +19,7 @@ type MockOptions = {
   recording: Recording;
   matching: Matching;
   speed: Speed;
-  /** Answers to calls that need not be read. They are of use only where nothing but the recording answers, at once, and nobody watches. */
+  /** Answers to calls that need not be read; of use only where `needsNoReading`. */
   ready?: ReadyAnswers | null;
   events: ReplayEvents;
   /** Where requests go that the recording cannot answer; without it they are refused. */
@@ -64,14 +64,23 @@ export type Mock = {
   end(): void;
 };
 
+/** Whether nothing but the recording answers, at once, and nobody watches. */
+export function needsNoReading({
+  speed,
+  live,
+  override,
+  events,
+}: Pick<MockOptions, 'speed' | 'live' | 'override' | 'events'>): boolean {
+  const { onRequest, onMatch, onAnswer } = events;
+  const isWatched = onRequest !== undefined || onMatch !== undefined || onAnswer !== undefined;
+  return speed === 'fast' && live === undefined && override === undefined && !isWatched;
+}
+
 const NOBODY: Asker = { send() {} };
 
 export function createMock(options: MockOptions): Mock {
   const { recording, matching, speed, events, live, override } = options;
-  const { onRequest, onMatch, onAnswer } = events;
-  const isPlain = speed === 'fast' && live === undefined && override === undefined;
-  const isWatched = onRequest !== undefined || onMatch !== undefined || onAnswer !== undefined;
-  const ready = isPlain && !isWatched ? options.ready : null;
+  const ready = needsNoReading(options) ? options.ready : null;
   const { script } = recording;
   const timetable = createTimetable(speed);
 

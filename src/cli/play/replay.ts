@@ -5,7 +5,7 @@ import { type LiveRecorderEnd, MODES, type Mode, planMode } from '../../replay/l
 import { COMMAND_LINE_WORDS, TEST_KIT_WORDS } from '../../replay/match/hints.ts';
 import { createMatching, type Matching } from '../../replay/match/matching.ts';
 import type { Repeat } from '../../replay/match/repeat.ts';
-import { createMock } from '../../replay/mock.ts';
+import { createMock, needsNoReading } from '../../replay/mock.ts';
 import { createReadyAnswers } from '../../replay/play/ready.ts';
 import type { ReplayEvents } from '../../replay/play/request.ts';
 import type { Speed } from '../../replay/play/timetable.ts';
@@ -272,9 +272,6 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       words: argv.hints === 'kit' ? TEST_KIT_WORDS : COMMAND_LINE_WORDS,
       sharesClients: !plan.asks,
     });
-    // HTTP has heads to look at besides.
-    const ready = argv.listen === undefined ? createReadyAnswers(recording) : null;
-    if (plan.plays) matching.readAhead(READ_AHEAD, ready?.add);
     const speed = readSpeed(argv.speed);
     const events: ReplayEvents = {
       ...calls,
@@ -284,7 +281,12 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       },
       onNotice: log.notice,
     };
-    const mock = createMock({ recording, matching, speed, events, live, ready });
+    const options = { recording, matching, speed, events, live };
+    // HTTP has heads to look at besides.
+    const isUnread = argv.listen === undefined && needsNoReading(options);
+    const ready = isUnread ? createReadyAnswers(recording) : null;
+    if (plan.plays) matching.readAhead(READ_AHEAD, ready?.add);
+    const mock = createMock({ ...options, ready });
     sayReserialised(io, recording.session);
     sayRedactedSkills(io, recording);
     // Until here a signal ends the process at once, however large the recording is.

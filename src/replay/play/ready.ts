@@ -8,12 +8,12 @@
 
 import { copyBytes, memberAt } from '../../protocol/json/edit.ts';
 import type { Recording } from '../recording/recording.ts';
-import { hasPlaceholder } from '../recording/secrets.ts';
+import { mayHoldPlaceholder } from '../recording/secrets.ts';
 
 export type ReadyAnswers = {
   /**
-   * Takes the text of a recorded call, whose key must be known. False where there is no room for it, where another call has this
-   * text already, or where a live call of this text need not be the same.
+   * Takes the text of a recorded call, as it is compared: redacted. Its key must be known. False where there is no room for it,
+   * where another call has this text already, or where a live call of this text need not be the same.
    */
   add(call: number, json: Buffer): boolean;
   /** The first recorded call with this text, but for the id; -1 where there is none. */
@@ -27,7 +27,7 @@ const MAX_TEXT_BYTES = 64 * 1024;
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Null where a text says too little: of several recorded clients who asks counts, and in the newer era who it says that it is. */
-export function createReadyAnswers({ script, session, redacted, load }: Recording): ReadyAnswers | null {
+export function createReadyAnswers({ script, session, load }: Recording): ReadyAnswers | null {
   if (script.clients.length !== 1 || session.era === 'modern' || session.era === 'dual') return null;
   const calls = new Map<string, number>();
   let bytes = 0;
@@ -50,8 +50,8 @@ export function createReadyAnswers({ script, session, redacted, load }: Recordin
       if (json.length > MAX_TEXT_BYTES || bytes + json.length > MAX_BYTES) return false;
       const id = idIn(json);
       if (id === null || memberAt(json, ['id'])?.start !== id.start) return false;
-      // A secret in a live text is another one than in the recorded one, however alike they are.
-      if (hasPlaceholder(json) || redacted(json) !== json) return false;
+      // Which secret stood there does not show in the text.
+      if (mayHoldPlaceholder(json)) return false;
       const text = textAround(json, id);
       if (calls.has(text)) return false;
       calls.set(text, call);

@@ -75,14 +75,19 @@ export function withoutDigests(json: Buffer): Buffer {
   return Buffer.from(json.toString('latin1').replaceAll(PLACEHOLDER, '$1]'), 'latin1');
 }
 
+/** Whether a message holds what looks like a placeholder, with or without its digits. */
+export function mayHoldPlaceholder(json: Buffer): boolean {
+  return json.includes(BEGINNING);
+}
+
 /** Whether a recorded message holds a placeholder, so that no server must get it. */
 export function hasPlaceholder(json: Buffer): boolean {
-  return json.includes(BEGINNING) && new RegExp(PLACEHOLDER).test(json.toString('latin1'));
+  return mayHoldPlaceholder(json) && new RegExp(PLACEHOLDER).test(json.toString('latin1'));
 }
 
 /** The placeholders of a text in their order, each as its rule and its digits. */
 export function placeholdersIn(json: Buffer): { rule: string; digits: string }[] {
-  if (!json.includes(BEGINNING)) return [];
+  if (!mayHoldPlaceholder(json)) return [];
   return [...json.toString('latin1').matchAll(PLACEHOLDER)].map(([whole, rule = '']) => ({
     rule,
     digits: whole.slice(rule.length, -1),

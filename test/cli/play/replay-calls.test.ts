@@ -44,6 +44,23 @@ test('--calls tells every call, and what became of it, as it happens', async () 
   expect(lines[0].at).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 });
 
+test('--calls tells of a call that comes in its recorded text, too', async () => {
+  const file = join(tempFolder(), 'calls.ndjson');
+  const recorded = readFileSync(EVERYTHING_STDIO, 'utf8')
+    .split('\n')
+    .slice(1, -1)
+    .map((line) => JSON.parse(line))
+    .filter(({ channel }) => channel === 'stdin')
+    .map(({ message, text }) => `${text ?? JSON.stringify(message)}\n`);
+  const asked = recorded.filter(
+    (line) => JSON.parse(line).id !== undefined && JSON.parse(line).method !== undefined,
+  );
+  await replay(recorded.join(''), file);
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  const methods = lines.flatMap((line) => JSON.parse(line).method ?? []);
+  expect(methods).toEqual(asked.map((line) => JSON.parse(line).method));
+});
+
 inFull('several processes share one file of calls, and what was in it stays', async () => {
   const file = join(tempFolder(), 'calls.ndjson');
   writeFileSync(file, '{"call":"before"}\n');

@@ -216,6 +216,17 @@ test.each<[string, Call[]]>([
   expect([ahead.text, ahead.unread]).toEqual([plain.text, 0]);
 });
 
+test('at recorded speed a call is read, as its answer has to wait', async () => {
+  const db = await importSaid('calls', [...HELLO, ...saidFor(SAID, 1)]);
+  const { mock, unread } = openMock(db, { readsAhead: ALL, speed: 1000 });
+  const said: string[] = [];
+  const { feed } = createStdioMock(mock, (bytes) => said.push(bytes.toString('latin1')));
+  feed(Buffer.from(`${INITIALIZE}\n${textOf(SAID.written, '5')}\n`));
+  await mock.idle();
+  expect(said.join('')).toContain('{"result":{"of":1},"jsonrpc":"2.0","id":5}');
+  expect(unread()).toBe(0);
+});
+
 test('a call is read whose answer may be that of another one', async () => {
   const asked = ['{"name":"a"}', '{"name":"b"}'].map((params) => textOf({ writer: 0, params }, '1'));
   const answers = ['a', 'b'].map((of) => `{"jsonrpc":"2.0","id":1,"result":{"of":"${of}"}}`);
@@ -257,7 +268,10 @@ test.each(REDACTIONS.slice(1))(
       const one: Written = { writer: 0, params: `{"name":"b","arguments":{"to":"${to}"}}` };
       const recorded = saidFor({ written: one, tells: 'nothing', end: 'result' }, 1);
       const db = await importSaid('calls', [...HELLO, ...recorded], tempStore(), redaction);
-      expect((await replayed(db, [INITIALIZE, textOf(one, '5')], ALL, 'error')).unread).toBe(0);
+      // As it is compared where its digits say nothing.
+      const other = textOf(one, '6').replace(/(github-token:)\d+/, '$1');
+      const { unread } = await replayed(db, [INITIALIZE, other, textOf(one, '5')], ALL, 'error');
+      expect(unread).toBe(0);
     }
   },
 );
