@@ -59,6 +59,9 @@ local function percentile(values, counts, rank)
 end
 
 function done(summary, latency)
+  -- Whoever measures what the requests cost wants to know at once: what follows takes a while.
+  io.write("ended\n")
+  io.flush()
   local requests, errors = summary.requests, summary.errors
   local perConnection = math.floor(requests / connections)
   local values, counts = uncorrected(latency, math.floor(summary.duration / perConnection))
