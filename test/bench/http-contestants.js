@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { memoryOf, processorTime } from './processor.js';
 import { before, removeStore } from './stdio.js';
+import { inTurn } from './turns.js';
 
 const here = import.meta.dirname;
 const START_MS = 30_000;
@@ -104,8 +105,7 @@ export async function measureInTurn(folder, { rounds, progress, what, measure, w
     await measure(upstream.url, () => null);
     for (let round = 0; round < rounds; round += 1) {
       progress(`${what} round ${round + 1} of ${rounds}`);
-      // Another order each round, so that no contestant always follows the same one.
-      for (const name of names.map((_, i) => names[(i + round) % names.length])) {
+      for (const name of inTurn(names, round)) {
         const files = filesIn(folder);
         const arrivedBefore = await arrivedAt(upstream);
         const figures = await measureOne(name, upstream.url, files, measure);

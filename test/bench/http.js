@@ -51,11 +51,15 @@ async function measure(url, processor, seconds) {
   };
 }
 
-/** `processor`: microseconds a request. */
+/** `processor`: microseconds a request, of the time in which there are requests. */
 async function loadOf(url, processor, how) {
   const before = processor();
-  const figures = await load(url, how);
-  return { ...figures, processor: (processor() - before) / figures.requests };
+  let after;
+  const onEnded = () => {
+    after = processor();
+  };
+  const figures = await load(url, { ...how, onEnded });
+  return { ...figures, processor: (after - before) / figures.requests };
 }
 
 function histogramsOf(results) {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { callEcho, startClient } from './client.js';
 import { format, median, ratioRow } from './figures.js';
 import { IN_FLIGHT, removeStore, SERVERS } from './stdio.js';
+import { inTurn } from './turns.js';
 
 const TAPEDECK = join(import.meta.dirname, '../../bin/tapedeck.js');
 
@@ -29,8 +30,7 @@ export async function benchOperate(folder, { rounds, sequentialCalls, parallelCa
     const clients = {};
     for (const name of names) clients[name] = await start(folder, name);
     for (let block = 0; block < BLOCKS; block += 1)
-      for (const [i] of names.entries()) {
-        const name = names[(i + block) % names.length];
+      for (const name of inTurn(names, block)) {
         const costOf = (calls, inFlight) => processorOf(clients[name], Math.ceil(calls / BLOCKS), inFlight);
         results[name].one.push(await costOf(sequentialCalls, 1));
         results[name].many.push(await costOf(parallelCalls, IN_FLIGHT));

@@ -19,6 +19,7 @@ import {
   withLoss,
 } from './http-contestants.js';
 import { removeStore } from './stdio.js';
+import { inTurn } from './turns.js';
 
 /** So many that each program is compiled before the clock counts, then few, each on its own. */
 const WARM_UP = { events: 5000, everyMs: 1, atOnce: 10 };
@@ -58,8 +59,7 @@ async function measureRound(upstream, files, blocks, count) {
       await receive(urlOf(name), WARM_UP);
     }
     for (let block = 0; block < blocks; block += 1) {
-      // Another order each time, so that no contestant always follows the same one.
-      for (const name of names.map((_, i) => names[(i + block) % names.length]))
+      for (const name of inTurn(names, block))
         delays[name].push(percentile(await receive(urlOf(name), BLOCK), 0.5));
     }
   } finally {

@@ -5,6 +5,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { callEcho, startClient } from './client.js';
 import { classify, format, median, percentile, ratioRow } from './figures.js';
+import { inTurn } from './turns.js';
 
 const here = import.meta.dirname;
 /** Ours does next to nothing, so every cost of a relay shows; the official one is what people run. */
@@ -52,9 +53,7 @@ export async function benchStdio(folder, server, { rounds, sequentialCalls, para
   );
   for (let round = 0; round < rounds; round += 1) {
     progress(`stdio round ${round + 1} of ${rounds}`);
-    // Another order each round, so that no variant always follows the same one.
-    const order = commands.map((_, i) => commands[(i + round) % commands.length]);
-    for (const [name, command] of order) {
+    for (const [name, command] of inTurn(commands, round)) {
       removeStore(join(folder, 'least.db'));
       await measure(command, results[name], sequentialCalls, parallelCalls);
     }

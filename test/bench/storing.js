@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { median, ratioRow } from './figures.js';
 import { removeStore } from './stdio.js';
+import { inTurn } from './turns.js';
 
 const COMMITS = 400;
 const WHO = ['tapedeck', 'least', 'reader'];
@@ -12,7 +13,7 @@ export async function benchStoring(folder, { rounds, progress }) {
   const times = Object.fromEntries(WHO.map((who) => [who, []]));
   for (let round = 0; round < Math.max(rounds, 5); round += 1) {
     progress(`storing round ${round + 1}`);
-    for (const who of WHO.map((_, i) => WHO[(i + round) % WHO.length])) {
+    for (const who of inTurn(WHO, round)) {
       const file = join(folder, `storing-${who}.db`);
       const script = join(import.meta.dirname, 'storing-run.js');
       const printed = execFileSync(process.execPath, [script, who, file, COMMITS], { encoding: 'utf8' });
