@@ -16,7 +16,8 @@ export function median(values) {
  * One row: what was measured, ours against theirs round by round, and the bound that the design sets, if it sets one.
  * `yardstick` says in a few words whose figure theirs is. `others` are the figures of whoever else took part, by name, each against
  * theirs, too: the plainest recorder (`least`) and the plainest one that reads what it records (`reader`), since so near comes a
- * recorder that does hardly anything else; another version of tapedeck (`before`); a rival.
+ * recorder that does hardly anything else; tapedeck's forwarding before the plainest one's storing (`limit`); another version of
+ * tapedeck (`before`); a rival.
  */
 export function ratioRow(what, ours, theirs, { atMost, atLeast, yardstick, others = {} }, unit) {
   const ratios = ratiosOf(ours, theirs);

@@ -27,6 +27,7 @@ const CONTESTANTS = {
   bare: (url) => [process.execPath, join(here, 'http-relay.js'), url],
   least: (url, files) => [process.execPath, join(here, 'least-proxy.js'), url, files.least],
   reader: (url, files) => [process.execPath, join(here, 'least-proxy.js'), url, files.least, 'reads'],
+  limit: (url, files) => [process.execPath, join(here, 'limit-proxy.js'), url, files.limit],
   before: (url, files) => [...before, 'record', url, '--listen', '127.0.0.1:0', '--db', files.before],
   tapedeck: (url, files) => [...tapedeck, url, '--listen', '127.0.0.1:0', '--db', files.store],
   unredacted: (url, files) => [
@@ -75,6 +76,7 @@ export function filesIn(folder) {
     store: join(folder, 'http.db'),
     before: join(folder, 'before-http.db'),
     least: join(folder, 'least-http.db'),
+    limit: join(folder, 'limit-http.db'),
     flows: join(folder, 'http.flows'),
   };
 }

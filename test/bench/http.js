@@ -10,7 +10,7 @@ export async function benchHttp(folder, { httpRounds, httpSeconds, hasReader, pr
     rounds: httpRounds,
     progress,
     what: 'HTTP',
-    without: hasReader ? [] : ['reader'],
+    without: hasReader ? [] : ['reader', 'limit'],
     measure: (url, processor) => measure(url, processor, httpSeconds),
   });
   return {
@@ -68,7 +68,7 @@ function histogramsOf(results) {
   return { '1 connection': of('oneClasses'), [`${MANY} connections`]: of('manyClasses') };
 }
 
-function httpRows({ bare, least, reader, before, tapedeck, unredacted }, count) {
+function httpRows({ bare, least, reader, limit, before, tapedeck, unredacted }, count) {
   const row = (what, figure, bound, unit) => {
     const yardstick = 'httpxy alone';
     return withLoss(
@@ -79,7 +79,12 @@ function httpRows({ bare, least, reader, before, tapedeck, unredacted }, count) 
         {
           ...bound,
           yardstick,
-          others: { least: least[figure], reader: reader?.[figure], before: before?.[figure] },
+          others: {
+            least: least[figure],
+            reader: reader?.[figure],
+            limit: limit?.[figure],
+            before: before?.[figure],
+          },
         },
         unit,
       ),

@@ -76,7 +76,8 @@ export function openLeastStore(file, reads) {
   }
 
   function addFrame(channel, at, http, payload) {
-    if (reads) look(payload);
+    // Of a stream there are pieces, which may begin and end anywhere, and no body.
+    if (reads && channel !== 'sse' && payload.length > 0) look(payload);
     seq += 1;
     insertFrame.run(seq, at, channel, payload.length, http, payload);
   }

@@ -164,6 +164,7 @@ function sseRow(rounds, count) {
   const [ours, theirs] = [added('tapedeck'), added('bare')];
   const others = {
     least: added('least'),
+    limit: added('limit'),
     before: Object.hasOwn(rounds[0], 'before') ? added('before') : undefined,
   };
   const what = 'SSE: added delay per event, p50 less that of direct';
