@@ -165,8 +165,19 @@ export function prepareFramesOfAny(
   const completionOf = prepareCompletions(store);
   return (session, seq) => {
     const rows = select.all(session, seq);
-    return rows.length === 0 ? [] : rows.map(completionOf(session, seq, rows.at(-1)?.seq ?? seq));
+    if (rows.length === 0) return [];
+    const complete = completionOf(session, seq, rows.at(-1)?.seq ?? seq);
+    return rows.map((row) => complete({ ...row, payload: ofNode(row.payload) }));
   };
+}
+
+/**
+ * V8 tells buffers that better-sqlite3 has made from those of Node. Where a recorder has read messages out of the ones, the first of the
+ * others makes it give up some twenty functions that it had compiled, and compile them again, for both and slower. This view is of
+ * Node; one by `subarray` would be, too, and make V8 give up that function.
+ */
+function ofNode(bytes: Buffer): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** Joins a large payload, which is stored in parts. */

@@ -1,5 +1,6 @@
 /** An index is made while others write: the store is locked only while its rows are, and nothing gets in that was masked meanwhile. */
 
+import { setFlagsFromString } from 'node:v8';
 import { expect, onTestFinished, test } from 'vitest';
 import type { FrameWithReading } from '../../../src/protocol/message/conversation.ts';
 import { PLAIN_PROFILE } from '../../../src/protocol/redact/profile.ts';
@@ -190,4 +191,22 @@ test('while a session is being redacted, nobody can change what is read', () => 
   complete(createIndexer(session, watched), session, watched);
   expect(refused).toBeGreaterThan(1);
   expect(rowsOf(ours)).toEqual(wanted);
+});
+
+/** Whether V8 compiles one and the same code for both. */
+function isAlikeToV8(): (one: object, other: object) => boolean {
+  setFlagsFromString('--allow-natives-syntax');
+  return new Function('one', 'other', 'return %HaveSameMap(one, other)') as ReturnType<typeof isAlikeToV8>;
+}
+
+test('what is read back to be indexed is to V8 as what has just passed, so that it compiles what reads it once', () => {
+  const { ours, session } = setUp();
+  const isAlike = isAlikeToV8();
+  const passed = Buffer.from(LINES.join('\n')).subarray(0, LINES[0]?.length);
+
+  const [frame] = prepareIndex(ours).framesAfter(session, 0);
+  expect(frame?.payload).toEqual(passed);
+  expect(isAlike(frame?.payload ?? {}, passed)).toBe(true);
+  const stored = ours.prepare('SELECT payload FROM frame').pluck().get() as Buffer;
+  expect(isAlike(stored, passed), 'as better-sqlite3 gives it').toBe(false);
 });
