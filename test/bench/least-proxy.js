@@ -2,40 +2,19 @@
 // it down; of a stream of events, each piece as it comes, since nobody knows how long the stream goes on. With a third
 // argument, `reads`, that thread looks at the bodies, too (least-writer.js).
 import { Agent, createServer } from 'node:http';
-import { Worker } from 'node:worker_threads';
 import { createProxyServer } from 'http-proxy';
+import { startLeastThread } from './least-thread.js';
 
-const EVERY_MS = 5;
 const EXCHANGE = Symbol('exchange');
 const [url, file, reads] = process.argv.slice(2);
 const { protocol, hostname, port } = new URL(url);
-const writer = new Worker(new URL('least-writer.js', import.meta.url), {
-  workerData: { file, reads: reads === 'reads' },
-});
+const thread = startLeastThread(file, reads === 'reads');
 const proxy = createProxyServer({
   target: { protocol, hostname, port },
   agent: new Agent({ keepAlive: true }),
 });
 const now = () => Date.now() * 1000;
-let batch = { exchanges: [], pieces: [] };
-let isPlanned = false;
 let count = 0;
-
-function note(exchange) {
-  batch.exchanges.push({ ...exchange, endedAt: now() });
-  plan();
-}
-
-function plan() {
-  if (!isPlanned) setTimeout(handOver, EVERY_MS);
-  isPlanned = true;
-}
-
-function handOver() {
-  isPlanned = false;
-  writer.postMessage(batch);
-  batch = { exchanges: [], pieces: [] };
-}
 
 proxy.on('error', (_error, _request, response) => response.destroy());
 proxy.on('proxyRes', (answer, request) => {
@@ -45,10 +24,8 @@ proxy.on('proxyRes', (answer, request) => {
   exchange.answerHeaders = JSON.stringify(answer.rawHeaders);
   const isStream = answer.headers['content-type'] === 'text/event-stream';
   answer.on('data', (bytes) => {
-    if (isStream) {
-      batch.pieces.push({ number: exchange.number, at: now(), bytes });
-      plan();
-    } else exchange.got.push(bytes);
+    if (isStream) thread.addPiece({ number: exchange.number, at: now(), bytes });
+    else exchange.got.push(bytes);
   });
 });
 
@@ -59,7 +36,7 @@ const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
   request[EXCHANGE] = Object.assign(exchange, { asked: [], got: [] });
   proxy.web(request, response).catch(() => response.destroy());
   request.on('data', (bytes) => void exchange.asked.push(bytes));
-  response.once('close', () => note(exchange));
+  response.once('close', () => thread.addExchange({ ...exchange, endedAt: now() }));
 });
 server.listen(0, '127.0.0.1', () => {
   process.stderr.write(`listening on http://127.0.0.1:${server.address().port}/mcp\n`);

@@ -1,26 +1,12 @@
 // How near tapedeck itself could come: its own forwarding, with nothing behind it but the storing of the plainest recorder that
 // reads (least-writer.js). What is between the two is what its own storing takes: to redact, to tell sessions apart, to cut
 // streams into events, to bound what waits and to count what is lost.
-import { Worker } from 'node:worker_threads';
 import { captureHttp } from '../../build/capture/http/proxy.js';
+import { startLeastThread } from './least-thread.js';
 
-const EVERY_MS = 5;
 const [url, file] = process.argv.slice(2);
-const writer = new Worker(new URL('least-writer.js', import.meta.url), { workerData: { file, reads: true } });
+const thread = startLeastThread(file, true);
 const open = new Map();
-let batch = { exchanges: [], pieces: [] };
-let isPlanned = false;
-
-function plan() {
-  if (!isPlanned) setTimeout(handOver, EVERY_MS);
-  isPlanned = true;
-}
-
-function handOver() {
-  isPlanned = false;
-  writer.postMessage(batch);
-  batch = { exchanges: [], pieces: [] };
-}
 
 const take = {
   request({ exchange, method, path, rawHeaders, at }) {
@@ -35,17 +21,12 @@ const take = {
   },
   'response-body'({ exchange, at, bytes }) {
     const { got, isStream } = open.get(exchange);
-    if (!isStream) {
-      got.push(bytes);
-      return;
-    }
-    batch.pieces.push({ number: exchange, at, bytes });
-    plan();
+    if (isStream) thread.addPiece({ number: exchange, at, bytes });
+    else got.push(bytes);
   },
   end({ exchange, at }) {
-    batch.exchanges.push({ ...open.get(exchange), endedAt: at });
+    thread.addExchange({ ...open.get(exchange), endedAt: at });
     open.delete(exchange);
-    plan();
   },
 };
 
