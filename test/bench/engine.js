@@ -11,7 +11,6 @@ import { startEngine } from './ship.js';
 const BIN = join(import.meta.dirname, '../../bin/tapedeck.js');
 const WEEKS = 10;
 const SESSION_MESSAGES = 1000;
-const ROUNDS = 5;
 const US_A_DAY = 86_400_000_000;
 
 /** What the design wants of the whole, in seconds: of 10 million messages. */
@@ -32,15 +31,21 @@ const INDEXED = {
   words: ({ day, word }) => ['search', word, '--filter', day],
 };
 
-export async function benchEngine(folder, { messages: usual, progress }) {
+export async function benchEngine(folder, { messages: usual, engineRounds: rounds, progress }) {
   const messages = Number(process.env.ENGINE_MESSAGES ?? usual);
   progress('an engine');
   const engine = await startEngine(folder);
   try {
     const sessions = Math.round(messages / SESSION_MESSAGES / WEEKS / 10) * 10;
     const monday = Math.floor((Date.now() / 86_400_000 - 4) / 7) * 7 + 4 - 7;
-    const small = await measured(engine, folder, { from: 0, to: sessions / 10, monday, progress });
-    const whole = await measured(engine, folder, { from: sessions / 10, to: sessions, monday, progress });
+    const small = await measured(engine, folder, { from: 0, to: sessions / 10, monday, rounds, progress });
+    const whole = await measured(engine, folder, {
+      from: sessions / 10,
+      to: sessions,
+      monday,
+      rounds,
+      progress,
+    });
     const million = (share) =>
       `${((sessions * WEEKS * SESSION_MESSAGES * share) / 1e6).toLocaleString('en-US')} million`;
     const rows = [...READS, INDEXED].map(({ what, atMost }) =>
@@ -57,7 +62,7 @@ export async function benchEngine(folder, { messages: usual, progress }) {
 }
 
 /** Makes these sessions of each week, and reads. Without what the same command takes for an empty store. */
-async function measured(engine, folder, { from, to, monday, progress }) {
+async function measured(engine, folder, { from, to, monday, rounds, progress }) {
   for (let week = 0; week < WEEKS; week += 1) {
     progress(`sessions ${from} to ${to} of week ${week + 1} of ${WEEKS}`);
     engine.sql(fillSql({ from, to, monday: monday - 7 * week }));
@@ -80,7 +85,7 @@ async function measured(engine, folder, { from, to, monday, progress }) {
     progress(what);
     const base = await timed(['list', '--db', empty], {});
     const each = [];
-    for (let round = 0; round <= ROUNDS; round += 1) {
+    for (let round = 0; round <= rounds; round += 1) {
       rmSync(file, { force: true });
       each.push(await timed(words(asked), { TAPEDECK_DB: engine.url, TAPEDECK_CACHE: '0' }));
     }

@@ -92,19 +92,19 @@ export const createCount = () => ({ arrived: 0, messages: 0, lost: 0, extra: 0, 
 
 /**
  * `measure(url, processor)` gives the figures of one contestant in one round: all are collected by contestant and figure.
- * Contestants whose names are in `without` take no part.
+ * Contestants whose names are in `without` take no part. `warmUp(url)` comes first, with the server alone.
  * `processor()` is the processor time that it has taken so far, in microseconds; null if there is none. Three of
  * them are counts: `failed`, what was asked for and did not come; `messages`, those that passed, both ways; and
  * `brokenOff`, the most requests that the client may have left without waiting for an answer.
  */
-export async function measureInTurn(folder, { rounds, progress, what, measure, without = [] }) {
+export async function measureInTurn(folder, { rounds, progress, what, warmUp, measure, without }) {
   const names = contestants(without);
   const results = Object.fromEntries(names.map((name) => [name, {}]));
   const count = createCount();
   const upstream = await startProgram(UPSTREAM);
   try {
     progress(`${what} warm-up`);
-    await measure(upstream.url, () => null);
+    await warmUp(upstream.url);
     for (let round = 0; round < rounds; round += 1) {
       progress(`${what} round ${round + 1} of ${rounds}`);
       for (const name of inTurn(names, round)) {

@@ -5,13 +5,14 @@ import { load } from './load.js';
 
 const MANY = 32;
 
-export async function benchHttp(folder, { httpRounds, httpSeconds, hasReader, progress }) {
+export async function benchHttp(folder, { httpRounds, httpSeconds, httpWarmUp, without, progress }) {
   const { results, count } = await measureInTurn(folder, {
     rounds: httpRounds,
     progress,
     what: 'HTTP',
-    without: hasReader ? [] : ['reader', 'limit'],
-    measure: (url, processor) => measure(url, processor, httpSeconds),
+    without,
+    warmUp: (url) => load(url, { connections: MANY, seconds: FIRST_SECONDS }),
+    measure: (url, processor) => measure(url, processor, httpWarmUp, httpSeconds),
   });
   return {
     absolute: absoluteRows(results),
@@ -24,12 +25,10 @@ export async function benchHttp(folder, { httpRounds, httpSeconds, hasReader, pr
 /** The first seconds of a program are figures of their own: V8 compiles what is to run, on the same two cores. */
 const FIRST_SECONDS = 3;
 
-/** So long after them until little is left to compile, in the bare library as in ours. */
-const WARM_UP_SECONDS = 6;
-
-async function measure(url, processor, seconds) {
+/** Between them and the other figures lie `warmUp` seconds: until little is left to compile, in the bare library as in ours. */
+async function measure(url, processor, warmUp, seconds) {
   const first = await loadOf(url, processor, { connections: MANY, seconds: FIRST_SECONDS });
-  const warm = await load(url, { connections: MANY, seconds: WARM_UP_SECONDS });
+  const warm = await load(url, { connections: MANY, seconds: warmUp });
   const one = await loadOf(url, processor, { connections: 1, seconds });
   const many = await loadOf(url, processor, { connections: MANY, seconds });
   return {

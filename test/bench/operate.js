@@ -22,7 +22,10 @@ const OPTIONS = {
 /** A round is measured in so many blocks, in which all take turns: so whatever else the machine does is alike for all. */
 const BLOCKS = 4;
 
-export async function benchOperate(folder, { rounds, sequentialCalls, parallelCalls, progress }) {
+export async function benchOperate(
+  folder,
+  { operateRounds: rounds, sequentialCalls, parallelCalls, progress },
+) {
   const names = Object.keys(OPTIONS);
   const results = Object.fromEntries(names.map((name) => [name, { one: [], many: [] }]));
   for (let round = 0; round < rounds; round += 1) {

@@ -135,11 +135,13 @@ async function benchHttp(folder, { httpRounds, httpSeconds, progress }) {
 async function recordHttp(url, db) {
   const recorder = await startProgram([...TAPEDECK, 'record', url, '--listen', '127.0.0.1:0', '--db', db]);
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-  for (let id = 1; id <= HTTP_CALLS; id += 1) {
+  const say = async (id) => {
     const params = { name: 'echo', arguments: { text: textOf(id, HTTP_CALLS) } };
     const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params });
     await (await fetch(recorder.url, { method: 'POST', headers, body })).text();
-  }
+  };
+  const ids = Array.from({ length: HTTP_CALLS }, (_, i) => i + 1);
+  while (ids.length > 0) await Promise.all(ids.splice(0, CONNECTIONS).map(say));
   await recorder.stop();
   completeIndex(TAPEDECK, db);
 }

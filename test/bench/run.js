@@ -1,5 +1,5 @@
 // `npm run bench`: every row of the design's speed table, as ratios within one run. `--quick` gives a first idea. `--only sse`
-// measures one part, or several, as quickly: less than a minute each, but for `store`, `retention` and `operate`; with `--full` as the table does.
+// measures one part, or several, as quickly: less than a minute each; with `--full` as the table does.
 // `--only soak` takes an hour, or `SOAK_MINUTES`, at `SOAK_RATE` calls a second, and is no part of the whole. Of `library` and `soak`
 // what is measured by then is printed where a signal ends it.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -58,33 +58,38 @@ const { isQuick, parts } = readArguments();
 const size = isQuick
   ? {
       rounds: 2,
-      sequentialCalls: 4000,
-      parallelCalls: 20_000,
-      messages: 100_000,
+      without: ['direct', 'reader', 'limit', 'unredacted'],
+      sequentialCalls: 3000,
+      parallelCalls: 15_000,
+      messages: 60_000,
       retentionMegabytes: 200,
       httpRounds: 2,
       httpSeconds: 1,
-      hasReader: false,
-      fixtureRounds: 3,
+      httpWarmUp: 2,
+      fixtureRounds: 2,
       sseRounds: 2,
       sseBlocks: 12,
       busyCalls: 100,
       floodEvents: 100_000,
       starts: 15,
-      viewerRounds: 2,
-      viewerCalls: 4000,
-      libraryRounds: 3,
+      viewerRounds: 1,
+      viewerCalls: 2500,
+      libraryRounds: 1,
       libraryCalls: 400,
+      storingRounds: 3,
+      operateRounds: 1,
+      engineRounds: 2,
     }
   : {
       rounds: 9,
+      without: [],
       sequentialCalls: 20_000,
       parallelCalls: 150_000,
       messages: 1_000_000,
       retentionMegabytes: 1000,
       httpRounds: 7,
       httpSeconds: 2,
-      hasReader: true,
+      httpWarmUp: 6,
       fixtureRounds: 25,
       sseRounds: 5,
       sseBlocks: 25,
@@ -95,6 +100,9 @@ const size = isQuick
       viewerCalls: 15_000,
       libraryRounds: 5,
       libraryCalls: 400,
+      storingRounds: 9,
+      operateRounds: 9,
+      engineRounds: 5,
     };
 const progress = (text) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), 'tapedeck-bench-'));

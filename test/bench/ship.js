@@ -80,9 +80,9 @@ export async function benchShip(folder, { messages, rounds, progress }) {
       await largeFrame(engine, folder, progress),
       await manyStores(engine, folder, frames, progress),
       await room(engine, folder, progress),
-      await idle(engine, file, isQuick ? 10_000 : 30_000, progress),
+      await idle(engine, file, isQuick ? 5000 : 30_000, progress),
       ...(await besideTraffic(engine, folder, {
-        ...{ rounds: isQuick ? 3 : 9, calls: isQuick ? 10_000 : 50_000, lagSeconds: isQuick ? 4 : 60 },
+        ...{ rounds: isQuick ? 2 : 9, calls: isQuick ? 10_000 : 50_000, lagSeconds: isQuick ? 4 : 60 },
         progress,
       })),
       await manyRecorders(engine, folder, { recorders, calls: isQuick ? 500 : 2000, progress }),

@@ -43,8 +43,12 @@ function record(folder) {
   return [process.execPath, join(here, '../../bin/tapedeck.js'), 'record', '--db', join(folder, 'bench.db')];
 }
 
-export async function benchStdio(folder, server, { rounds, sequentialCalls, parallelCalls, progress }) {
-  const commands = Object.entries(variants(folder, server));
+export async function benchStdio(
+  folder,
+  server,
+  { rounds, sequentialCalls, parallelCalls, without, progress },
+) {
+  const commands = Object.entries(variants(folder, server)).filter(([name]) => !without.includes(name));
   const results = Object.fromEntries(
     commands.map(([name]) => [
       name,
@@ -108,7 +112,9 @@ export function stdioRows(name, { relay, least, before, tapedeck, unredacted }) 
     ...processor('one at a time', 'one'),
     row(many, 'rate', { atLeast: 0.85 }, 'calls/s'),
     ...processor(`${IN_FLIGHT} in flight`, 'many'),
-    ratioRow(ofRedaction, tapedeck.rate, unredacted.rate, bound, 'calls/s'),
+    ...(unredacted === undefined
+      ? []
+      : [ratioRow(ofRedaction, tapedeck.rate, unredacted.rate, bound, 'calls/s')]),
     row('spawn to first answer', 'start', { atMost: 1.35 }, 'ms'),
   ];
 }

@@ -9,9 +9,9 @@ import { inTurn } from './turns.js';
 const COMMITS = 400;
 const WHO = ['tapedeck', 'least', 'reader'];
 
-export async function benchStoring(folder, { rounds, progress }) {
+export async function benchStoring(folder, { storingRounds: rounds, progress }) {
   const times = Object.fromEntries(WHO.map((who) => [who, []]));
-  for (let round = 0; round < Math.max(rounds, 5); round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     progress(`storing round ${round + 1}`);
     for (const who of inTurn(WHO, round)) {
       const file = join(folder, `storing-${who}.db`);
