@@ -2,6 +2,7 @@
 import { format, histogram, median, ratioRow } from './figures.js';
 import { lossText, measureInTurn, withLoss } from './http-contestants.js';
 import { load } from './load.js';
+import { machineTime } from './processor.js';
 
 const MANY = 32;
 
@@ -16,6 +17,7 @@ export async function benchHttp(folder, { httpRounds, httpSeconds, httpWarmUp, w
   });
   return {
     absolute: absoluteRows(results),
+    first: firstRows(results),
     histograms: histogramsOf(results),
     loss: lossText(count),
     rows: httpRows(results, count),
@@ -35,6 +37,8 @@ async function measure(url, processor, warmUp, seconds) {
     firstRate: first.rate,
     firstP99: first.p99,
     firstProcessor: first.processor,
+    firstMachine: first.machine,
+    firstIdle: first.idle,
     oneRate: one.rate,
     oneP99: one.p99,
     oneClasses: one.classes,
@@ -50,15 +54,21 @@ async function measure(url, processor, warmUp, seconds) {
   };
 }
 
-/** `processor`: microseconds a request, of the time in which there are requests. */
+/**
+ * Of the time in which there are requests: `processor`, microseconds a request of the one that is measured; `machine`, those of
+ * all programs, with the server and who asks; `idle`, the share of the processors' time in which they have nothing to do.
+ */
 async function loadOf(url, processor, how) {
-  const before = processor();
+  const times = () => ({ own: processor(), ...machineTime() });
+  const before = times();
   let after;
   const onEnded = () => {
-    after = processor();
+    after = times();
   };
   const figures = await load(url, { ...how, onEnded });
-  return { ...figures, processor: (after - before) / figures.requests };
+  const [own, busy, idle] = ['own', 'busy', 'idle'].map((what) => after[what] - before[what]);
+  const { requests } = figures;
+  return { ...figures, processor: own / requests, machine: busy / requests, idle: idle / (busy + idle) };
 }
 
 function histogramsOf(results) {
@@ -113,6 +123,17 @@ function redactionRows(tapedeck, unredacted) {
     ratioRow(what('1 connection'), tapedeck.oneRate, unredacted.oneRate, bound, 'req/s'),
     ratioRow(what(`${MANY} connections`), tapedeck.manyRate, unredacted.manyRate, bound, 'req/s'),
   ];
+}
+
+/** In how far requests and processor time are one figure: where the processors have no more to give, who takes more of them answers less. */
+function firstRows(results) {
+  return Object.entries(results).map(([name, { firstRate, firstProcessor, firstMachine, firstIdle }]) => ({
+    variant: name,
+    'requests/s': format(median(firstRate)),
+    'its processor µs a request': name === 'direct' ? '' : format(median(firstProcessor)),
+    'µs a request of all programs': format(median(firstMachine)),
+    'processors idle': `${Math.round(100 * median(firstIdle))} %`,
+  }));
 }
 
 function absoluteRows(results) {

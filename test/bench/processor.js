@@ -1,6 +1,7 @@
 // The processor time that a process has taken so far, user and system, of all of its threads: what a program costs, whatever
 // else the machine does.
 import { readdirSync, readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 
 /** In microseconds, without the time of its children; null where the platform does not tell. */
 export function processorTime(pid) {
@@ -20,6 +21,17 @@ export function processorTime(pid) {
 export function ownTime(pid) {
   if (process.platform !== 'linux') return null;
   return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000;
+}
+
+/** What all processors of the machine have done so far, in microseconds: for whoever, and nothing. */
+export function machineTime() {
+  const sum = { busy: 0, idle: 0 };
+  for (const { times } of cpus()) {
+    const { idle, ...others } = times;
+    sum.idle += idle * 1000;
+    sum.busy += Object.values(others).reduce((all, ms) => all + ms * 1000, 0);
+  }
+  return sum;
 }
 
 /** What it has in memory, in megabytes; null where the platform does not tell. */

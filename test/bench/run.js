@@ -70,7 +70,7 @@ const size = isQuick
       sseRounds: 2,
       sseBlocks: 12,
       busyCalls: 100,
-      floodEvents: 100_000,
+      floodEvents: 300_000,
       starts: 15,
       viewerRounds: 1,
       viewerCalls: 2500,
@@ -170,11 +170,12 @@ async function stdio(folder, size) {
 }
 
 async function http(folder, size) {
-  const { absolute, histograms, loss, rows } = await benchHttp(folder, size);
+  const { absolute, first, histograms, loss, rows } = await benchHttp(folder, size);
   printAbsolute(
     `HTTP, requests by ${generator}${hasMitmdump ? '' : ' (without mitmdump: not installed)'}`,
     absolute,
   );
+  printAbsolute('HTTP, the first seconds', first);
   for (const [name, table] of Object.entries(histograms)) printAbsolute(`HTTP, ${name}`, table);
   console.log(`${loss}\n`);
   return rows;
