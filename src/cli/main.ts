@@ -9,6 +9,7 @@ import { cacheFolder } from '../store/file/path.ts';
 import { troubleOf } from '../store/file/trouble.ts';
 import { VERSION } from '../version.ts';
 import { type Io, say } from './io.ts';
+import { writeOutput } from './output.ts';
 import { asksForJson, createLog } from './record/log.ts';
 import { readRecordFast } from './record/options.ts';
 
@@ -20,7 +21,7 @@ export async function main(argv: readonly string[], io: Io = process): Promise<v
   let words = argv;
   try {
     if (asksForVersion(argv)) {
-      await (await import('./output.ts')).writeOutput(io, [VERSION, '\n']);
+      await writeOutput(io, [VERSION, '\n']);
       return;
     }
     words = await completed(argv, io);

@@ -13,19 +13,16 @@ const FRAMES_PER_SESSION = 500;
 const FRAMES_SHOWN = 1000;
 const RUNS = 9;
 const RECORDERS = 2;
+/** `atMost`: times as long as `node -e 0`. */
 const COMMANDS = [
-  { what: 'list (50 of all sessions)', args: ['list'], atMost: 300 },
-  { what: 'show of 1,000 frames', args: ['show', NEWEST_NAME], atMost: 300 },
-  {
-    what: 'show of 1,000 frames, filtered',
-    args: ['show', NEWEST_NAME, '--filter', 'dur>500ms'],
-    atMost: 300,
-  },
-  { what: 'search, found in few frames', args: ['search', 'rarissimum'], atMost: 500 },
-  { what: 'search, found in most frames', args: ['search', 'tools/call'], atMost: 500 },
-  { what: 'search, found nowhere', args: ['search', 'no-such-text'], atMost: 500 },
-  { what: 'stats of all sessions', args: ['stats', '--all'], atMost: 500 },
-  { what: 'stats of one session', args: ['stats', NEWEST_NAME], atMost: 500 },
+  { what: 'list (50 of all sessions)', args: ['list'], atMost: 3 },
+  { what: 'show of 1,000 frames', args: ['show', NEWEST_NAME], atMost: 4 },
+  { what: 'show of 1,000 frames, filtered', args: ['show', NEWEST_NAME, '--filter', 'dur>500ms'], atMost: 4 },
+  { what: 'search, found in few frames', args: ['search', 'rarissimum'], atMost: 5 },
+  { what: 'search, found in most frames', args: ['search', 'tools/call'], atMost: 5 },
+  { what: 'search, found nowhere', args: ['search', 'no-such-text'], atMost: 5 },
+  { what: 'stats of all sessions', args: ['stats', '--all'], atMost: 5 },
+  { what: 'stats of one session', args: ['stats', NEWEST_NAME], atMost: 5 },
 ];
 
 export async function benchStore(folder, { messages, progress }) {
@@ -109,8 +106,8 @@ function commandRow(what, times, bare, atMost) {
     tapedeck: `${format(ms)} ms`,
     against: `${format(median(bare))} ms for node -e 0`,
     ratio: `${ratio.toFixed(2)}×`,
-    wanted: `≤ ${atMost} ms, ≤ 5×`,
-    met: ms <= atMost && ratio <= 5 ? 'yes' : 'NO',
+    wanted: `≤ ${atMost}×`,
+    met: ratio <= atMost ? 'yes' : 'NO',
   };
 }
 

@@ -55,17 +55,18 @@ export function prepareLookups(store: Store, session: SessionRow): Lookups {
      WHERE m.session = ? AND m.to_seq = ? AND m.to_n = ? AND m.relation = '${relation}' ORDER BY m.seq LIMIT 1`;
   const answer = store.prepare<[number, number, number], AnswerPassage>(linked('reply'));
   const cancel = store.prepare<[number, number, number], AnswerPassage>(linked('cancel'));
+  // `CROSS JOIN`: in this order SQLite ends at the first that it finds, in another it reads all frames ahead, and sorts them.
   const read = store
     .prepare<[number, number, number, string], number>(
       `SELECT q.seq FROM message AS a
-       JOIN message AS q ON q.session = a.session AND q.seq = a.to_seq AND q.n = a.to_n
-       JOIN frame AS f ON f.session = q.session AND f.seq = q.seq
+       CROSS JOIN message AS q ON q.session = a.session AND q.seq = a.to_seq AND q.n = a.to_n
+       CROSS JOIN frame AS f ON f.session = q.session AND f.seq = q.seq
        WHERE a.session = ? AND a.to_seq > ? AND a.to_seq <= ? AND a.relation = 'reply' AND f.channel = ?
          AND NOT ${isOfOther('f')} ORDER BY a.to_seq LIMIT 1`,
     )
     .pluck();
   const stray = store.prepare<[object], { seq: number; at: number }>(
-    `SELECT m.seq, f.at FROM message AS m JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
+    `SELECT m.seq, f.at FROM message AS m CROSS JOIN frame AS f ON f.session = m.session AND f.seq = m.seq
      JOIN message AS q ON q.session = @number AND q.seq = @seq AND q.n = @n
      WHERE m.session = @number AND m.seq > @seq AND m.seq <= @upTo AND m.kind IN ('result', 'error')
        AND m.relation IS NULL AND m.id = q.id AND m.id_type <> q.id_type

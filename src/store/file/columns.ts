@@ -105,15 +105,22 @@ export function flagsOf({ channel, lineEnd, part, truncated, http, client }: Fra
 }
 
 export function formOf(flags: string | null, channel: Channel): Form {
-  const words = new Set(flags?.split(' '));
   const isStdio = ordinaryPart(channel) === 'line';
+  if (flags === null)
+    return {
+      lineEnd: isStdio ? '\n' : '',
+      part: ordinaryPart(channel),
+      truncated: false,
+      marks: NO_MARKS,
+    };
+  const words = new Set(flags.split(' '));
   const client = clientIn(flags);
   const stdioLineEnd: LineEnd = words.has('crlf') ? '\r\n' : words.has('no-line-end') ? '' : '\n';
   return {
     lineEnd: isStdio ? stdioLineEnd : '',
     part: PARTS.find((part) => words.has(part)) ?? ordinaryPart(channel),
     truncated: words.has('truncated'),
-    marks: isStdio || flags === null ? NO_MARKS : MARKS.filter((mark) => words.has(mark)),
+    marks: isStdio ? NO_MARKS : MARKS.filter((mark) => words.has(mark)),
     ...(client === FIRST_CLIENT ? {} : { client }),
   };
 }

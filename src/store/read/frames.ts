@@ -82,7 +82,7 @@ export function* eachFrame(store: Store, session: SessionRow, only?: FrameSelect
     const bySeq = groupBySeq(together);
     for (const row of rows) {
       const messages = only === undefined ? bySeq.get(row.seq) : messagesBetween(row.seq - 1, row.seq);
-      yield { ...complete(row), messages: messages ?? [] };
+      yield Object.assign(complete(row), { messages: messages ?? [] });
     }
   }
   for (const frame of unfinishedFrames(store, session.number, last)) {
@@ -167,7 +167,11 @@ export function prepareFramesOfAny(
     const rows = select.all(session, seq);
     if (rows.length === 0) return [];
     const complete = completionOf(session, seq, rows.at(-1)?.seq ?? seq);
-    return rows.map((row) => complete({ ...row, payload: ofNode(row.payload) }));
+    return rows.map((row) => {
+      const frame = complete(row);
+      frame.payload = ofNode(frame.payload);
+      return frame;
+    });
   };
 }
 
@@ -205,31 +209,45 @@ function prepareCompletions(
   return (session, after, upTo) => {
     const edited = new Set(editedBetween.all(session, after, upTo));
     return (row) => {
+      const frame = frameOf(row, edited.has(row.seq));
       const rest = row.payload.length === PART_BYTES ? parts.all(session, row.seq) : [];
-      const payload = rest.length > 0 ? Buffer.concat([row.payload, ...rest]) : row.payload;
-      const frame = frameOf({ ...row, payload }, edited.has(row.seq));
-      const { fault } = frame;
-      if (fault === undefined || !frame.isEdited) return frame;
-      return { ...frame, fault: { ...fault, original: originals.get(session, row.seq) ?? null } };
+      if (rest.length > 0) frame.payload = Buffer.concat([row.payload, ...rest]);
+      if (frame.fault !== undefined && frame.isEdited)
+        frame.fault.original = originals.get(session, row.seq) ?? null;
+      return frame;
     };
   };
 }
 
-/** Without the original of a fault, which may be large. */
-export function frameOf(
-  { flags, exchange, sha256, rules, fault, ...row }: FrameRow,
-  isEdited: boolean,
-): BareFrame {
-  const { marks, ...form } = formOf(flags, row.channel);
-  const http = exchange === null ? null : { exchange, marks, original: null, sha256 };
-  const redacted = rules === null ? {} : { redacted: rules.split(' ') };
-  return { ...row, ...form, http, ...redacted, ...faultOf(fault), isEdited, isUnfinished: false };
+/**
+ * Without the original of a fault, which may be large. Field by field: spreading objects took a reader of 1,000 frames a tenth of
+ * its time, while V8 has not compiled this.
+ */
+export function frameOf(row: FrameRow, isEdited: boolean): BareFrame {
+  const { exchange, sha256, rules, fault } = row;
+  const { lineEnd, part, truncated, client, marks } = formOf(row.flags, row.channel);
+  const frame: BareFrame = {
+    seq: row.seq,
+    at: row.at,
+    channel: row.channel,
+    size: row.size,
+    lineEnd,
+    part,
+    truncated,
+    http: exchange === null ? null : { exchange, marks, original: null, sha256 },
+    isEdited,
+    isUnfinished: false,
+    payload: row.payload,
+  };
+  if (client !== undefined) frame.client = client;
+  if (rules !== null) frame.redacted = rules.split(' ');
+  if (fault !== null) frame.fault = readFault(fault);
+  return frame;
 }
 
-function faultOf(text: string | null): Pick<BareFrame, 'fault'> {
-  if (text === null) return {};
+function readFault(text: string): FrameFault {
   const [number, rule, action] = JSON.parse(text) as [number, string, string];
-  return { fault: { number, rule, action, original: null } };
+  return { number, rule, action, original: null };
 }
 
 type UnfinishedRow = { channel: Channel; part: number; at: number; bytes: Buffer; exchange: number | null };
