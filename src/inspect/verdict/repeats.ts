@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { BoundedLists, BoundedMap } from '../../protocol/bounded.ts';
 import { isObject, type JsonObject } from '../../protocol/json/read.ts';
-import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
+import { jsonOf } from '../../protocol/message/conversation.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import { canonicalMethod } from '../../protocol/message/methods.ts';
 import { withoutByteOrderMark } from '../../protocol/text.ts';
@@ -104,7 +104,7 @@ const CALL = 'tools/call';
 
 function paramsOf(frame: StoredFrame, n: number): JsonObject | null {
   const json = jsonOf(frame);
-  if (json.length > MAX_BYTES || messagesOf(frame)[n]?.kind !== 'request') return null;
+  if (json.length > MAX_BYTES) return null;
   try {
     const value: unknown = JSON.parse(withoutByteOrderMark(json.toString('utf8')));
     const message: unknown = Array.isArray(value) ? value[n] : value;

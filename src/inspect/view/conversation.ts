@@ -1,8 +1,8 @@
 /** `show` for people: a session as a conversation, one block a message. */
 
 import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
-import { bodyText, messageLabel } from '../../protocol/message/label.ts';
-import { type Message, parseMessages, problemText } from '../../protocol/message/message.ts';
+import { bodyText, type Labelled, labelledBy, messageLabel } from '../../protocol/message/label.ts';
+import { parseMessages, problemText } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { directionOf, type FrameFault } from '../../protocol/wire/frame.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
@@ -176,11 +176,10 @@ function* foreignBlock(session: SessionRow, frame: StoredFrame, options: ViewOpt
 }
 
 function* messageBlocks(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
-  const messages = messagesOf(frame);
   const json = jsonOf(frame);
   const repeats = options.repeatsOf?.(frame);
   for (const row of frame.messages) {
-    const message = messages[row.n];
+    const message = labelledBy(row) ?? messagesOf(frame)[row.n];
     const repeat = repeats?.get(row.n);
     if (message !== undefined) yield* messageBlock(session, frame, row, { message, json, repeat }, options);
   }
@@ -190,7 +189,7 @@ function* messageBlock(
   session: SessionRow,
   frame: StoredFrame,
   row: MessageRow,
-  { message, json, repeat }: { message: Message; json: Buffer; repeat: RepeatedCall | undefined },
+  { message, json, repeat }: { message: Labelled; json: Buffer; repeat: RepeatedCall | undefined },
   { style, payloadLines, unanswered, fateOf }: ViewOptions,
 ): Generator<string> {
   const { colors, width } = style;

@@ -22,6 +22,32 @@ export type Labelled =
   | { kind: 'error'; code: number | null }
   | Pick<Extract<Message, { kind: 'invalid' }>, 'kind' | 'reason' | 'method'>;
 
+/** What the index of a store has of a message. */
+type Indexed = {
+  kind: string;
+  /** As it was written. */
+  method: string | null;
+  canonical: string | null;
+  target: string | null;
+  errorCode: number | null;
+};
+
+/** What the index knows of a message, which spares parsing it; null where that is too little. */
+export function labelledBy({ kind, method, canonical, target, errorCode }: Indexed): Labelled | null {
+  switch (kind) {
+    case 'request':
+    case 'notification':
+      if (method === null || canonical === null || canonical === 'initialize') return null;
+      return { kind, method, canonical, details: { target, protocolVersion: null, peer: null } };
+    case 'result':
+      return { kind };
+    case 'error':
+      return { kind, code: errorCode };
+    default:
+      return null;
+  }
+}
+
 /** `payload` is the frame's and `n` the message's number inside it. `asked` is the method that an answer answers. */
 export function messageLabel(message: Labelled, payload: Buffer, n: number, asked: string | null): string {
   switch (message.kind) {
@@ -51,7 +77,7 @@ export function messageGist(message: Labelled, payload: Buffer, n: number, asked
 }
 
 /** The source text of the part of a message that carries its meaning: params, result or error, else all of it. */
-export function bodyText(message: Message, payload: Buffer, n: number): string {
+export function bodyText(message: Pick<Labelled, 'kind'>, payload: Buffer, n: number): string {
   if (message.kind === 'invalid') return payload.toString('utf8');
   const isAnswer = message.kind === 'result' || message.kind === 'error';
   const span = envelopeOf(payload, n)?.get(isAnswer ? message.kind : 'params');

@@ -12,6 +12,9 @@ export type MessageRow = {
   idType: string | null;
   id: string | null;
   method: string | null;
+  canonical: string | null;
+  target: string | null;
+  errorCode: number | null;
   relation: string | null;
   toSeq: number | null;
   toN: number | null;
@@ -288,8 +291,8 @@ export function* unfinishedFrames(store: Store, session: number, lastSeq: number
 /** Reading the messages of a session. */
 
 /** With the method and target of what an answer answers. */
-const SELECT_MESSAGES = `SELECT m.seq, m.n, m.kind, m.id_type AS idType, m.id, m.method, m.relation, m.to_seq AS toSeq,
-    m.to_n AS toN, m.latency, m.outcome, m.problem, asked.canonical AS askedMethod, asked.target AS askedTarget
+const SELECT_MESSAGES = `SELECT m.seq, m.n, m.kind, m.id_type AS idType, m.id, m.method, m.canonical, m.target,
+    m.error_code AS errorCode, m.relation, m.to_seq AS toSeq, m.to_n AS toN, m.latency, m.outcome, m.problem, asked.canonical AS askedMethod, asked.target AS askedTarget
   FROM message AS m
   LEFT JOIN message AS asked ON asked.session = m.session AND asked.seq = m.to_seq AND asked.n = m.to_n
   WHERE m.session = @session`;

@@ -2,8 +2,7 @@
 
 import { blockText } from '../../inspect/view/conversation.ts';
 import { jsonOf } from '../../protocol/message/conversation.ts';
-import { NO_DETAILS } from '../../protocol/message/details.ts';
-import { type Labelled, messageGist } from '../../protocol/message/label.ts';
+import { labelledBy, messageGist } from '../../protocol/message/label.ts';
 import { parseMessages } from '../../protocol/message/message.ts';
 import { clientIn, formOf } from '../../store/file/columns.ts';
 import type { Store } from '../../store/file/open.ts';
@@ -218,24 +217,10 @@ function createLabels(store: Store, session: number): Labels {
       const found = read(frame);
       if (found === undefined || found.payload.length === 0) return '';
       const json = jsonOf(found);
-      const known = knownOf(message) ?? parseMessages(json)[message.n];
+      const { method: canonical, written } = message;
+      const known =
+        labelledBy({ ...message, method: written ?? canonical, canonical }) ?? parseMessages(json)[message.n];
       return known === undefined ? '' : messageGist(known, json, message.n, asked);
     },
   };
-}
-
-/** What the index knows of a message, which spares parsing it; null where that is too little. */
-function knownOf({ kind, written, method, target, errorCode }: OutlineMessage): Labelled | null {
-  switch (kind) {
-    case 'request':
-    case 'notification':
-      if (method === null || method === 'initialize') return null;
-      return { kind, method: written ?? method, canonical: method, details: { ...NO_DETAILS, target } };
-    case 'result':
-      return { kind };
-    case 'error':
-      return { kind, code: errorCode };
-    default:
-      return null;
-  }
 }

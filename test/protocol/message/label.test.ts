@@ -1,16 +1,27 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { messagesOf } from '../../../src/protocol/message/conversation.ts';
-import { bodyText, messageGist, messageLabel } from '../../../src/protocol/message/label.ts';
-import { parseMessages } from '../../../src/protocol/message/message.ts';
+import { bodyText, labelledBy, messageGist, messageLabel } from '../../../src/protocol/message/label.ts';
+import { type Message, parseMessages } from '../../../src/protocol/message/message.ts';
 import { brokenJson } from '../../support/json-text.ts';
 import { bytesOf, frameOf, parseOne } from '../../support/messages.ts';
 import { scale } from '../../support/scale.ts';
 
-/** The label of a message that stands alone; a value gets its `jsonrpc` member. */
+/** The label of a message that stands alone; a value gets its `jsonrpc` member. With what the index knows of it, it is the same. */
 function label(message: object | string, asked: string | null = null): string {
   const payload = bytesOf(typeof message === 'string' ? message : { jsonrpc: '2.0', ...message });
-  return messageLabel(parseOne(payload), payload, 0, asked);
+  const read = parseOne(payload);
+  const text = messageLabel(read, payload, 0, asked);
+  const known = labelledBy(indexed(read));
+  if (known !== null) expect(messageLabel(known, payload, 0, asked)).toBe(text);
+  return text;
+}
+
+function indexed(message: Message) {
+  const { kind } = message;
+  const { method = null, canonical = null } = 'canonical' in message ? message : {};
+  const target = 'details' in message ? message.details.target : null;
+  return { kind, method, canonical, target, errorCode: kind === 'error' ? message.code : null };
 }
 
 const labelOfResult = (result: unknown, asked: string | null = null) => label({ id: 1, result }, asked);
