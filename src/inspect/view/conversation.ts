@@ -2,7 +2,7 @@
 
 import { jsonOf, messagesOf } from '../../protocol/message/conversation.ts';
 import { bodyText, type Labelled, labelledBy, messageLabel } from '../../protocol/message/label.ts';
-import { parseMessages, problemText } from '../../protocol/message/message.ts';
+import { type Message, parseMessages, problemText } from '../../protocol/message/message.ts';
 import { escapeText } from '../../protocol/text.ts';
 import { directionOf, type FrameFault } from '../../protocol/wire/frame.ts';
 import { readSse } from '../../protocol/wire/sse.ts';
@@ -178,8 +178,12 @@ function* foreignBlock(session: SessionRow, frame: StoredFrame, options: ViewOpt
 function* messageBlocks(session: SessionRow, frame: StoredFrame, options: ViewOptions): Generator<string> {
   const json = jsonOf(frame);
   const repeats = options.repeatsOf?.(frame);
+  // A batch may have thousands that the index does not tell enough of.
+  let parsed: readonly Message[] | undefined;
   for (const row of frame.messages) {
-    const message = labelledBy(row) ?? messagesOf(frame)[row.n];
+    const indexed = labelledBy(row);
+    parsed ??= indexed === null ? messagesOf(frame) : undefined;
+    const message = indexed ?? parsed?.[row.n];
     const repeat = repeats?.get(row.n);
     if (message !== undefined) yield* messageBlock(session, frame, row, { message, json, repeat }, options);
   }

@@ -292,7 +292,8 @@ export function* unfinishedFrames(store: Store, session: number, lastSeq: number
 
 /** With the method and target of what an answer answers. */
 const SELECT_MESSAGES = `SELECT m.seq, m.n, m.kind, m.id_type AS idType, m.id, m.method, m.canonical, m.target,
-    m.error_code AS errorCode, m.relation, m.to_seq AS toSeq, m.to_n AS toN, m.latency, m.outcome, m.problem, asked.canonical AS askedMethod, asked.target AS askedTarget
+    m.error_code AS errorCode, m.relation, m.to_seq AS toSeq, m.to_n AS toN, m.latency, m.outcome, m.problem,
+    asked.canonical AS askedMethod, asked.target AS askedTarget
   FROM message AS m
   LEFT JOIN message AS asked ON asked.session = m.session AND asked.seq = m.to_seq AND asked.n = m.to_n
   WHERE m.session = @session`;

@@ -3,7 +3,7 @@
 import { blockText } from '../../inspect/view/conversation.ts';
 import { jsonOf } from '../../protocol/message/conversation.ts';
 import { labelledBy, messageGist } from '../../protocol/message/label.ts';
-import { parseMessages } from '../../protocol/message/message.ts';
+import { type Message, parseMessages } from '../../protocol/message/message.ts';
 import { clientIn, formOf } from '../../store/file/columns.ts';
 import type { Store } from '../../store/file/open.ts';
 import { groupBySeq, preparePayloads, unfinishedFrames } from '../../store/read/frames.ts';
@@ -162,9 +162,11 @@ function createRows({ startedAt }: SessionRow, labels: Labels): Rows {
       if (messages.length === 0) {
         addFrame(frame, marks, labels.plain(frame));
         addMessage(null);
+        return;
       }
+      const labelOf = labels.of(frame);
       for (const message of messages) {
-        addFrame(frame, marks, labels.of(frame, message));
+        addFrame(frame, marks, labelOf(message));
         addMessage(message);
       }
     },
@@ -195,7 +197,8 @@ function marksOf({ isEdited, isRedacted, flags, channel }: OutlineFrame): number
 
 /** What a message says besides its method and target, or the beginning of what is no message. */
 type Labels = {
-  of(frame: OutlineFrame, message: OutlineMessage): string;
+  /** Of the messages of one frame, which is read once, and parsed once at most. */
+  of(frame: OutlineFrame): (message: OutlineMessage) => string;
   plain(frame: OutlineFrame): string;
 };
 
@@ -212,15 +215,19 @@ function createLabels(store: Store, session: number): Labels {
       const { part } = formOf(frame.flags, frame.channel);
       return part === 'block' ? blockText(payload) : payload.toString('utf8', 0, MAX_TEXT * 4);
     },
-    of(frame, message) {
-      const asked = message.relation === 'reply' ? message.method : null;
+    of(frame) {
       const found = read(frame);
-      if (found === undefined || found.payload.length === 0) return '';
+      if (found === undefined || found.payload.length === 0) return () => '';
       const json = jsonOf(found);
-      const { method: canonical, written } = message;
-      const known =
-        labelledBy({ ...message, method: written ?? canonical, canonical }) ?? parseMessages(json)[message.n];
-      return known === undefined ? '' : messageGist(known, json, message.n, asked);
+      let parsed: readonly Message[] | undefined;
+      return (message) => {
+        const { method: canonical, written, n } = message;
+        const indexed = labelledBy({ ...message, method: written ?? canonical, canonical });
+        parsed ??= indexed === null ? parseMessages(json) : undefined;
+        const known = indexed ?? parsed?.[n];
+        const asked = message.relation === 'reply' ? canonical : null;
+        return known === undefined ? '' : messageGist(known, json, n, asked);
+      };
     },
   };
 }
