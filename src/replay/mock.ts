@@ -143,10 +143,15 @@ export function createMock(options: MockOptions): Mock {
     return {
       receive,
       answerUnread(json) {
-        const call = ready?.find(json) ?? -1;
-        if (call < 0 || !matched.isFirst(call)) return null;
-        const answer = ready?.answer(call, json) ?? null;
-        if (answer !== null) matched.takeFirst(call);
+        if (ready == null) return null;
+        const known = ready.find(json);
+        const isKnown = known >= 0 && matched.isFirst(known);
+        const call = isKnown ? known : matched.nextInStep();
+        if (call < 0 || !(isKnown || ready.isTextOf(call, json))) return null;
+        const answer = ready.answer(call, json);
+        if (answer === null) return null;
+        if (isKnown) matched.takeFirst(call);
+        else matched.takeInStep();
         return answer;
       },
       abandon(id, asker) {

@@ -30,7 +30,9 @@ export function openMock(
     sessions = ['latest'] as readonly string[],
     speed = 'fast' as Speed,
     repeat = 'error' as Repeat,
-    readsAhead = 0,
+    /** So many calls are read before the first client comes; null where every call is read when it comes. */
+    readsAhead = null as number | null,
+    ignoreTool = [] as string[],
   } = {},
 ): OpenMock {
   // A recorder in haste leaves some of its index to the next reader.
@@ -40,10 +42,10 @@ export function openMock(
   const store = openForReading(db);
   const recording = joinRecordings(sessions.map((name) => readRecording(store, findSession(store, name))));
   const misses: ReplayRefusal[] = [];
-  const matching = createMatching(recording, { repeat, ignore: [], ignoreTool: [] });
+  const matching = createMatching(recording, { repeat, ignore: [], ignoreTool });
   const notices: Notice[] = [];
   let unread = 0;
-  const ready = createReadyAnswers(recording);
+  const ready = readsAhead === null ? null : createReadyAnswers(recording);
   const counted: ReadyAnswers | null = ready && {
     ...ready,
     answer(call, json) {
@@ -52,7 +54,7 @@ export function openMock(
       return answer;
     },
   };
-  if (readsAhead > 0) matching.readAhead({ calls: readsAhead, ms: 60_000 }, ready?.add);
+  if (readsAhead !== null) matching.readAhead({ calls: readsAhead, ms: 60_000 }, ready?.add);
   const mock = createMock({
     recording,
     matching,

@@ -282,10 +282,8 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       onNotice: log.notice,
     };
     const options = { recording, matching, speed, events, live };
-    // HTTP has heads to look at besides. Most calls of a long recording are read as they come: if its first thousands were not, V8
-    // would compile the reading in the middle of the traffic.
-    const isReadAhead = recording.script.size <= READ_AHEAD.calls;
-    const isUnread = argv.listen === undefined && isReadAhead && needsNoReading(options);
+    // HTTP has heads to look at besides.
+    const isUnread = argv.listen === undefined && needsNoReading(options);
     const ready = isUnread ? createReadyAnswers(recording) : null;
     if (plan.plays) matching.readAhead(READ_AHEAD, ready?.add);
     const mock = createMock({ ...options, ready });

@@ -39,6 +39,18 @@ export type MemberFilter = {
   takes?: 'any value' | 'any order' | undefined;
 };
 
+/** Whether a JSON text surely has a canonical one. It is not read: false says that it may have none. */
+export function surelyHasCanonicalText(json: Buffer): boolean {
+  let opened = 0;
+  let digits = 0;
+  for (const c of json) {
+    if (c === OPEN_OBJECT || c === OPEN_ARRAY) opened += 1;
+    digits = c >= ZERO && c <= NINE ? digits + 1 : 0;
+    if (opened > MAX_DEPTH || digits >= MAX_EXPONENT_DIGITS) return false;
+  }
+  return isUtf8(json);
+}
+
 export const KEEP_ALL: MemberFilter = { enter: () => KEEP_ALL, dropsEmpty: false };
 
 const ANY_VALUE = '"(any value)"';
@@ -52,6 +64,10 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 
 const QUOTE = 0x22;
+
+const ZERO = 0x30;
+
+const NINE = 0x39;
 
 /** A member as written: a comma, the name, a colon, the value. One that was left out for being empty has no bytes. */
 type Member = { name: string; start: number; end: number };
@@ -263,7 +279,7 @@ function writeScalar(out: Output, bytes: Buffer, at: number): number | Canonical
   if (end < 0) return 'not-json';
   const first = bytes[at] ?? 0;
   if (first === QUOTE) writeString(out, bytes, at, end);
-  else if (first > 0x39) writeText(out, bytes.toString('latin1', at, end));
+  else if (first > NINE) writeText(out, bytes.toString('latin1', at, end));
   else {
     const text = canonicalNumber(bytes.toString('latin1', at, end));
     if (text === undefined) return 'number-too-long';

@@ -40,6 +40,8 @@ export type BoundClient = {
   /** As those of a cursor, for a client that has asked before and can be no other one. */
   isFirst(call: number): boolean;
   takeFirst(call: number): void;
+  nextInStep(): number;
+  takeInStep(): void;
   candidates: CallCursor['candidates'];
   /** Another recorded client that asked this; null where none did. */
   askedBy(key: RequestKey): number | null;
@@ -238,6 +240,8 @@ export function createClients(recording: Recording, options: ClientsOptions): Cl
       next,
       isFirst: (call) => isOnly && player.isAsking && player.cursor?.isFirst(call) === true,
       takeFirst: (call) => player.cursor?.takeFirst(call),
+      nextInStep: () => (isOnly && player.isAsking ? (player.cursor?.nextInStep() ?? -1) : -1),
+      takeInStep: () => player.cursor?.takeInStep(),
       candidates: (key, max) => player.cursor?.candidates(key, max) ?? { candidates: [], isCut: false },
       askedBy(key) {
         const others = isOnly ? [] : roles.filter((role) => role !== player.role);
@@ -315,6 +319,7 @@ function roleCalls(
           ...cursor,
           // The numbers of its calls are not those of the script.
           isFirst: () => false,
+          nextInStep: () => -1,
           next(key) {
             const found = cursor.next(key);
             return found.kind === 'hit' ? { ...found, call: callOf(found.call) } : found;

@@ -35,11 +35,25 @@ export type CallCursor = {
   /** Takes such a call. */
   takeFirst(call: number): void;
   /**
+   * The first recorded call that this client has not asked for, if it has asked for all before it; -1 where there is none. A live call
+   * like this one is certainly answered by it, whichever of the recorded ones are alike: none of them had to be read.
+   */
+  nextInStep(): number;
+  /** Takes that call. */
+  takeInStep(): void;
+  /**
    * At most `max` calls that could have been meant, those that were not played to this client first, and of these
    * those after its last hit first. Of other targets only where the key's own was never recorded.
    */
   candidates(key: CallKey, max: number): { candidates: CallCandidate[]; isCut: boolean };
   unplayed(): Generator<UnplayedCall>;
+};
+
+/** The calls that a client took in step, of which nothing but this tells until they are settled. */
+type Steps = {
+  /** Reads them, and counts them as all others. */
+  settle(): void;
+  isUnsettled(call: number): boolean;
 };
 
 type Matcher = {
@@ -66,6 +80,8 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
   const furthest = createPositions();
   /** How often each key was asked for. */
   const asks = createColumn(Uint32Array);
+  /** Those of the one client that may have some to settle. */
+  let ahead: Steps | null = null;
 
   function isPlayed(positions: Positions, call: number): boolean {
     const key = index.keyOf(call);
@@ -81,12 +97,20 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
   }
 
   function* unasked(): Generator<number> {
+    // A call that was taken in step has answered the one who asked for it: neither is counted, and it need not be read.
+    const isApart = (call: number) => ahead?.isUnsettled(call) === true;
+    const apart = createColumn(Uint32Array);
+    for (let call = 0; call < calls.size; call += 1) {
+      const key = isApart(call) ? index.keyOf(call) : -1;
+      if (key >= 0) apart.set(key, apart.at(key) + 1);
+    }
     for (let key = 0; key < index.keys(); key += 1) {
       // Identical calls that no client came to have not been read.
-      if (asks.at(key) > index.countOf(key)) index.readAll(calls.topicOf(index.firstOf(key)));
+      if (asks.at(key) > index.countOf(key) - apart.at(key)) index.readAll(calls.topicOf(index.firstOf(key)));
     }
     const seen = createColumn(Uint32Array);
     for (let call = 0; call < calls.size; call += 1) {
+      if (isApart(call)) continue;
       const key = index.keyOf(call);
       if (key >= 0) seen.set(key, seen.at(key) + 1);
       if (key < 0 || seen.at(key) > asks.at(key)) yield call;
@@ -96,8 +120,22 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
   function connect(counts = true): CallCursor {
     const positions = createPositions();
     let lastHit = -1;
+    /** The first call that this client has not asked for, and the first that may have to be settled. */
+    let asked = 0;
+    let settled = 0;
+    const steps: Steps = {
+      settle() {
+        for (; settled < asked; settled += 1) {
+          if (index.keyOf(settled) < 0) index.readOne(calls.topicOf(settled));
+          const key = index.keyOf(settled);
+          if (key >= 0 && !positions.hasReached(key, settled)) reach(key, settled, false);
+        }
+      },
+      isUnsettled: (call) => call >= settled && call < asked && !isPlayed(positions, call),
+    };
 
     function next(key: CallKey): Hit | NoHit {
+      steps.settle();
       const number = index.keyNumber(key);
       if (number < 0) return whyUnknown(calls, index, key);
       const hit = nextOf(index, number, positions, repeatOf(key.method, repeat));
@@ -107,8 +145,25 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
     }
 
     function take(key: number, call: number, isRepeat: boolean): void {
-      positions.reach(key, call, isRepeat);
+      reach(key, call, isRepeat);
       lastHit = call;
+      passAsked();
+    }
+
+    function takeInStep(): void {
+      if (ahead !== steps) ahead?.settle();
+      ahead = steps;
+      lastHit = asked;
+      asked += 1;
+      passAsked();
+    }
+
+    function passAsked(): void {
+      while (isPlayed(positions, asked)) asked += 1;
+    }
+
+    function reach(key: number, call: number, isRepeat: boolean): void {
+      positions.reach(key, call, isRepeat);
       if (!counts) return;
       asks.set(key, asks.at(key) + 1);
       if (isRepeat || !furthest.hasReached(key, call)) furthest.reach(key, call, isRepeat);
@@ -116,10 +171,12 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
 
     function isFirst(call: number): boolean {
       const key = index.keyOf(call);
-      return key >= 0 && positions.reached(key) < 0 && index.firstOf(key) === call;
+      if (key < 0 || positions.reached(key) >= 0 || index.firstOf(key) !== call) return false;
+      return !steps.isUnsettled(call);
     }
 
     function candidates(key: CallKey, max: number): { candidates: CallCandidate[]; isCut: boolean } {
+      steps.settle();
       const topic = calls.topics.find(key);
       const isSameTarget = topic >= 0 && index.sizeOf(topic) > 0;
       const unplayed: number[] = [];
@@ -151,8 +208,13 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
       next,
       isFirst,
       takeFirst: (call) => take(index.keyOf(call), call, false),
+      nextInStep: () => (asked < calls.size ? asked : -1),
+      takeInStep,
       candidates,
-      unplayed: () => unplayedOf(positions),
+      unplayed() {
+        steps.settle();
+        return unplayedOf(positions);
+      },
     };
   }
 
@@ -164,7 +226,10 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
     methods: calls.topics.methods,
     connect: () => connect(),
     tryOut: () => connect(false),
-    unplayed: () => unplayedOf(furthest),
+    unplayed() {
+      ahead?.settle();
+      return unplayedOf(furthest);
+    },
     unasked,
   };
 }

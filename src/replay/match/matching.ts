@@ -44,7 +44,7 @@ export type MatchingOptions = MatchPaths &
   };
 
 /** A live client. */
-type MatchedClient = Pick<BoundClient, 'boundTo' | 'number' | 'leave' | 'isFirst' | 'takeFirst'> & {
+type MatchedClient = Omit<BoundClient, 'meet' | 'next' | 'candidates' | 'askedBy'> & {
   decide(request: RequestMessage, json: Buffer): Decision;
 };
 
@@ -84,7 +84,8 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   const isModern = session.era === 'modern';
   const keys = createRecordingKeys(recording, options, options);
   const refusals = readRefusals(recording, keys);
-  const { repeat, sharesClients = true, words = COMMAND_LINE_WORDS } = options;
+  const { repeat, sharesClients = true, words = COMMAND_LINE_WORDS, ignore, ignoreTool = [] } = options;
+  const ignoresPaths = ignore.length + ignoreTool.length > 0;
   const clients = createClients(recording, {
     repeat,
     digestOf: keys.digestOf,
@@ -204,13 +205,17 @@ export function createMatching(recording: Recording, options: MatchingOptions): 
   return {
     connect() {
       const client = clients.connect();
-      return { ...client, decide: (request, json) => decide(client, request, json) };
+      const matched = {
+        ...client,
+        decide: (request: RequestMessage, json: Buffer) => decide(client, request, json),
+      };
+      // What is said of a path that is ignored is about all calls.
+      return ignoresPaths ? { ...matched, nextInStep: () => -1 } : matched;
     },
     unasked: clients.unasked,
     size: clients.size,
     readAhead(most, keep = null) {
-      const { ignore, ignoreTool = [] } = options;
-      if (ignore.length + ignoreTool.length > 0) return;
+      if (ignoresPaths) return;
       const end = performance.now() + most.ms;
       let { calls } = most;
       const isTime = () => {

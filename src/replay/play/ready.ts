@@ -6,7 +6,9 @@
  * Whatever else there is to a call, it is received (mock.ts), which comes to the same answer.
  */
 
+import { surelyHasCanonicalText } from '../../protocol/json/canonical.ts';
 import { copyBytes, memberAt } from '../../protocol/json/edit.ts';
+import type { Place } from '../../protocol/message/correlate.ts';
 import type { Recording } from '../recording/recording.ts';
 import { mayHoldPlaceholder } from '../recording/secrets.ts';
 
@@ -16,8 +18,10 @@ export type ReadyAnswers = {
    * where another call has this text already, or where a live call of this text need not be the same.
    */
   add(call: number, json: Buffer): boolean;
-  /** The first recorded call with this text, but for the id; -1 where there is none. */
+  /** The first call that was added with this text, but for the id; -1 where there is none. */
   find(json: Buffer): number;
+  /** Whether a recorded call has this text, but for the id, so that both have one key, which need not be known. */
+  isTextOf(call: number, json: Buffer): boolean;
   /** The answer to such a text. Null where the call gets more than an answer, or none, or where it cannot be read. */
   answer(call: number, json: Buffer): Buffer | null;
 };
@@ -27,31 +31,41 @@ const MAX_TEXT_BYTES = 64 * 1024;
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Null where a text says too little: of several recorded clients who asks counts, and in the newer era who it says that it is. */
-export function createReadyAnswers({ script, session, load }: Recording): ReadyAnswers | null {
+export function createReadyAnswers(recording: Recording): ReadyAnswers | null {
+  const { script, session, load } = recording;
   if (script.clients.length !== 1 || session.era === 'modern' || session.era === 'dual') return null;
   const calls = new Map<string, number>();
   let bytes = 0;
+
+  /** Where the id of a recorded call stands; null where there is more to it than its text, or it has a text that is too long. */
+  function idOf(json: Buffer): Digits | null {
+    const id = json.length > MAX_TEXT_BYTES ? null : idIn(json);
+    // Which secret stood there does not show in the text.
+    const isPlain = id !== null && memberAt(json, ['id'])?.start === id.start && !mayHoldPlaceholder(json);
+    return isPlain ? id : null;
+  }
 
   function recordedAnswer(call: number): Buffer | null {
     if (!script.isAnswered(call) || script.isDoubtful(call)) return null;
     if (script.aftermathOf(call).length > 0) return null;
     const [step, ...more] = script.stepsOf(call);
     if (step === undefined || more.length > 0) return null;
+    return loaded(step.place);
+  }
+
+  function loaded(place: Place): Buffer | null {
     try {
-      return load(step.place);
+      return load(place);
     } catch {
-      // It is received, and so refused in words.
+      // What needs it is received, and so refused in words.
       return null;
     }
   }
 
   return {
     add(call, json) {
-      if (json.length > MAX_TEXT_BYTES || bytes + json.length > MAX_BYTES) return false;
-      const id = idIn(json);
-      if (id === null || memberAt(json, ['id'])?.start !== id.start) return false;
-      // Which secret stood there does not show in the text.
-      if (mayHoldPlaceholder(json)) return false;
+      const id = bytes + json.length > MAX_BYTES ? null : idOf(json);
+      if (id === null) return false;
       const text = textAround(json, id);
       if (calls.has(text)) return false;
       calls.set(text, call);
@@ -61,6 +75,17 @@ export function createReadyAnswers({ script, session, load }: Recording): ReadyA
     find(json) {
       const id = calls.size === 0 ? null : idIn(json);
       return id === null ? -1 : (calls.get(textAround(json, id)) ?? -1);
+    },
+    isTextOf(call, json) {
+      const stored = loaded(script.placeOf(call));
+      if (stored === null) return false;
+      const recorded = recording.comparable(recording.redacted(stored));
+      const [id, own] = [idIn(json), idOf(recorded)];
+      if (id === null || own === null || recorded.length - own.end !== json.length - id.end) return false;
+      const isSame =
+        recorded.compare(json, 0, id.start, 0, own.start) === 0 &&
+        recorded.compare(json, id.end, json.length, own.end, recorded.length) === 0;
+      return isSame && surelyHasCanonicalText(recorded);
     },
     answer(call, json) {
       const recorded = recordedAnswer(call);

@@ -6,6 +6,7 @@ import {
   KEEP_ALL,
   MAX_DEPTH,
   type MemberFilter,
+  surelyHasCanonicalText,
 } from '../../../src/protocol/json/canonical.ts';
 import { skipSpace, skipValue, typeAt } from '../../../src/protocol/json/read.ts';
 import { brokenJson, respelled, sortedText, spacedJson } from '../../support/json-text.ts';
@@ -160,6 +161,26 @@ test('nesting is read up to its bound and refused beyond, however deep', () => {
   expect(plain(nested(MAX_DEPTH))).toBe(nested(MAX_DEPTH));
   expect(plain(nested(MAX_DEPTH + 2))).toBe('refused: too-deep');
   expect(plain('['.repeat(1_000_000))).toBe('refused: too-deep');
+});
+
+test('a text that surely has a canonical one has it, and every common text does', () => {
+  fc.assert(fc.property(spacedJson, (source) => surelyHasCanonicalText(Buffer.from(source))));
+  const digits = (length: number) => '9'.repeat(length);
+  for (const value of [
+    `1e${digits(999)}`,
+    `1e${digits(1000)}`,
+    `1e-${digits(999)}`,
+    `1e-${digits(1000)}`,
+    `1e${digits(1001)}`,
+    ...[MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1].map((depth) => '['.repeat(depth) + ']'.repeat(depth)),
+  ]) {
+    const source = Buffer.from(`[${value}]`);
+    if (surelyHasCanonicalText(source)) expect(textOf(source)).toBeInstanceOf(Buffer);
+    else expect(source.length).toBeGreaterThan(2 * MAX_DEPTH);
+  }
+  for (const refused of [`[1e${digits(2000)}]`, '['.repeat(MAX_DEPTH + 1) + ']'.repeat(MAX_DEPTH + 1)])
+    expect(surelyHasCanonicalText(Buffer.from(refused))).toBe(false);
+  expect(surelyHasCanonicalText(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))).toBe(false);
 });
 
 test('members that are left out leave nothing, elements leave null', () => {

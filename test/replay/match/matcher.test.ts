@@ -75,6 +75,57 @@ test('a miss has the one reason that is true', () => {
   );
 });
 
+test('a call that is taken in step counts as one that was read, whoever else asks and whatever comes after', () => {
+  let inStep = 0;
+  const asks = fc.array(fc.tuple(fc.nat(2), fc.option(some, { freq: 1 }), fc.boolean(), fc.nat(5)), {
+    maxLength: 60,
+    size: 'max',
+  });
+  const policy = fc.constantFrom<Repeat>('error', 'last', 'cycle');
+  fc.assert(
+    fc.property(fc.array(some, { maxLength: 12 }), asks, policy, (recorded, asked, repeat) => {
+      const [stepping, plain] = [0, 1].map(() => {
+        const matcher = createMatcher(recordedAs(recorded), repeat);
+        const clients = [matcher.connect(), matcher.connect(), matcher.connect()] as const;
+        return { matcher, clients };
+      }) as [PlayedMatcher, PlayedMatcher];
+      const numbers = (calls: Iterable<number | { call: number }>) => [...calls];
+      for (const [who, other, isReady, look] of asked) {
+        const [client, twin] = [stepping.clients[who], plain.clients[who]];
+        const next = client?.nextInStep() ?? -1;
+        // What comes next in the recording, or anything.
+        const one = other ?? recorded[next] ?? (['a', 0] as [string, number]);
+        const key = keyFor(one);
+        const expected = twin?.next(key);
+        const first = expected?.kind === 'hit' ? expected.call : -1;
+        if (next >= 0 && String(recorded[next]) === String(one)) {
+          expect(expected).toEqual({ kind: 'hit', call: next, isRepeat: false });
+          if (!isReady) client?.takeInStep();
+          else if (client?.isFirst(next)) client.takeFirst(next);
+          else expect(client?.next(key)).toEqual(expected);
+          inStep += Number(!isReady);
+        } else if (isReady && client?.isFirst(first)) {
+          expect(expected).toMatchObject({ call: first, isRepeat: false });
+          client.takeFirst(first);
+        } else expect(client?.next(key)).toEqual(expected);
+        // To look reads calls, too.
+        if (look === 0) expect(numbers(stepping.matcher.unasked())).toEqual(numbers(plain.matcher.unasked()));
+      }
+      expect(numbers(stepping.matcher.unasked())).toEqual(numbers(plain.matcher.unasked()));
+      for (const [who, client] of stepping.clients.entries())
+        expect(numbers(client.unplayed())).toEqual(numbers(plain.clients[who]?.unplayed() ?? []));
+      expect(numbers(stepping.matcher.unplayed())).toEqual(numbers(plain.matcher.unplayed()));
+    }),
+    { numRuns: scale(600, 300) },
+  );
+  expect(inStep).toBeGreaterThan(0);
+});
+
+type PlayedMatcher = {
+  matcher: ReturnType<typeof createMatcher>;
+  clients: readonly ReturnType<ReturnType<typeof createMatcher>['connect']>[];
+};
+
 test('what was played to no client is known at the end, and per client', () => {
   const recorded = recordedAs([
     ['a', 0],
@@ -166,6 +217,30 @@ test('a call is read when a live one may be it, and no call of another tool for 
   expect(matcher.connect().next(call('a', { x: 9 }))).toMatchObject({ kind: 'miss', recorded: 3 });
   expect(read).toEqual([0, 2, 4]);
   expect([...matcher.unplayed()].map(({ call }) => call)).toEqual([0, 1, 3, 4]);
+});
+
+test('no call is read that a client takes in step, until it asks for another one', () => {
+  const read: number[] = [];
+  const calls = recordedCalls([0, 1, 0, 2, 3].map((x) => call('a', { x })));
+  const digestOf = (number: number) => {
+    read.push(number);
+    return calls.digestOf(number);
+  };
+  const matcher = createMatcher({ ...calls, digestOf });
+  const client = matcher.connect();
+  for (const next of [0, 1, 2]) {
+    expect(client.nextInStep()).toBe(next);
+    client.takeInStep();
+  }
+  expect([...matcher.unasked()]).toEqual([3, 4]);
+  expect(read).toEqual([]);
+  expect(client.next(call('a', { x: 0 }))).toMatchObject({ kind: 'miss', reason: 'used-up', recorded: 2 });
+  expect(client.next(call('a', { x: 3 }))).toMatchObject({ kind: 'hit', call: 4 });
+  expect(read).toEqual([0, 1, 2, 3, 4]);
+  expect(client.nextInStep()).toBe(3);
+  client.takeInStep();
+  expect(client.nextInStep()).toBe(-1);
+  expect([...matcher.unasked()]).toEqual([]);
 });
 
 test('a recording of two hundred thousand calls takes a few bytes for each, and so does a client that has them all', () => {

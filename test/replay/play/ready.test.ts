@@ -113,7 +113,12 @@ function withoutSecrets([channel, text]: SaidLine): SaidLine {
 }
 
 /** All that a client gets for these lines; what is counted; and how many answers needed no reading. */
-async function replayed(db: string, lines: readonly string[], readsAhead: number, repeat: 'error' | 'cycle') {
+async function replayed(
+  db: string,
+  lines: readonly string[],
+  readsAhead: number | null,
+  repeat: 'error' | 'cycle',
+) {
   const { mock, matching, misses, notices, unread } = openMock(db, { readsAhead, repeat });
   const said: string[] = [];
   // Two clients, as each of them begins anew.
@@ -140,7 +145,7 @@ test('a client sees no difference between an answer that needed no reading and o
       fc.array(call, { minLength: 1, maxLength: 8, size: 'max' }),
       fc.array(live, { minLength: 1, maxLength: 12, size: 'max' }),
       fc.constantFrom(true, true, true, false),
-      fc.constantFrom(ALL, ALL, 1, 3),
+      fc.constantFrom(ALL, ALL, 1, 3, 0, 0),
       fc.constantFrom('error' as const, 'cycle' as const),
       fc.constantFrom(...REDACTIONS),
       async (calls, asked, isGreeted, readsAhead, repeat, redaction) => {
@@ -152,7 +157,7 @@ test('a client sees no difference between an answer that needed no reading and o
           return isBroken === 0 ? text.slice(0, -1) : text;
         });
         const lines = isGreeted ? [INITIALIZE, ...texts] : texts;
-        const plain = await replayed(db, lines, 0, repeat);
+        const plain = await replayed(db, lines, null, repeat);
         const ahead = await replayed(db, lines, readsAhead, repeat);
         expect(ahead.text).toBe(plain.text);
         expect(plain.unread).toBe(0);
@@ -212,7 +217,7 @@ test.each<[string, Call[]]>([
 ])('a call is read that %s', async (_what, calls) => {
   const db = await importSaid('calls', [...HELLO, ...calls.flatMap((one, i) => saidFor(one, i + 1))]);
   const lines = [INITIALIZE, textOf(SAID.written, '5')];
-  const [plain, ahead] = [await replayed(db, lines, 0, 'error'), await replayed(db, lines, ALL, 'error')];
+  const [plain, ahead] = [await replayed(db, lines, null, 'error'), await replayed(db, lines, ALL, 'error')];
   expect([ahead.text, ahead.unread]).toEqual([plain.text, 0]);
 });
 
@@ -227,6 +232,40 @@ test('at recorded speed a call is read, as its answer has to wait', async () => 
   expect(unread()).toBe(0);
 });
 
+test('where paths are ignored every call is read, for what is said of them is about all', async () => {
+  const params = '{"name":"b","arguments":{"at":1}}';
+  const db = await importSaid('calls', [
+    ...HELLO,
+    ...saidFor({ ...SAID, written: { writer: 0, params } }, 1),
+  ]);
+  const { mock, matching, unread } = openMock(db, { readsAhead: 0, ignoreTool: ['b:$.now'] });
+  const { feed } = createStdioMock(mock, () => {});
+  feed(Buffer.from(`${INITIALIZE}\n${textOf({ writer: 0, params }, '5')}\n`));
+  await mock.idle();
+  expect(matching.idlePaths()).toHaveLength(1);
+  expect(unread()).toBe(0);
+});
+
+test('a handshake is read that comes after a probe, for what it says of its client', async () => {
+  const handshake = INITIALIZE.replace('"id":0', '"id":8').replace(
+    '"capabilities":{}',
+    '"capabilities":{"roots":{}}',
+  );
+  const probe = '{"jsonrpc":"2.0","id":7,"method":"server/discover"}';
+  const said: SaidLine[] = [
+    ['stdin', probe],
+    ['stdout', '{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}'],
+    ['stdin', handshake],
+    ['stdout', '{"jsonrpc":"2.0","id":8,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'],
+    ...saidFor({ ...SAID, tells: 'question' }, 1),
+  ];
+  const db = await importSaid('calls', said);
+  const lines = [probe, handshake, textOf(SAID.written, '5')];
+  const [plain, inStep] = [await replayed(db, lines, null, 'error'), await replayed(db, lines, 0, 'error')];
+  expect(plain.said).toContain('roots/list');
+  expect(inStep).toEqual({ ...plain, unread: 0 });
+});
+
 test('a call is read whose answer may be that of another one', async () => {
   const asked = ['{"name":"a"}', '{"name":"b"}'].map((params) => textOf({ writer: 0, params }, '1'));
   const answers = ['a', 'b'].map((of) => `{"jsonrpc":"2.0","id":1,"result":{"of":"${of}"}}`);
@@ -236,7 +275,7 @@ test('a call is read whose answer may be that of another one', async () => {
   ];
   const db = await importSaid('calls', [...HELLO, ...said]);
   const lines = [INITIALIZE, ...asked];
-  const [plain, ahead] = [await replayed(db, lines, 0, 'error'), await replayed(db, lines, ALL, 'error')];
+  const [plain, ahead] = [await replayed(db, lines, null, 'error'), await replayed(db, lines, ALL, 'error')];
   expect([ahead.text, ahead.unread]).toEqual([plain.text, 0]);
 });
 
@@ -255,10 +294,46 @@ test('an id that is none, stands twice or is no plain number is answered as ever
     const db = await importSaid('calls', [...HELLO, ...answered]);
     for (const id of [...IDS, ' 2', '2 ', '1.', '0x1', '0', '00', '9'.repeat(15), '9'.repeat(16)]) {
       const lines = [INITIALIZE, write(id)];
-      const [plain, ahead] = [await replayed(db, lines, 0, 'error'), await replayed(db, lines, ALL, 'error')];
+      const [plain, ahead] = [
+        await replayed(db, lines, null, 'error'),
+        await replayed(db, lines, ALL, 'error'),
+      ];
       expect(ahead.text).toBe(plain.text);
     }
   }
+});
+
+test.each([
+  ['is nested too deep', `{"name":"a","arguments":${'{"a":'.repeat(300)}1${'}'.repeat(300)}}`],
+  ['has a number with too long an exponent', `{"name":"a","arguments":{"a":1e${'9'.repeat(2000)}}}`],
+])('a call that equals none, not even itself, is read: it %s', async (_what, params) => {
+  const one = textOf({ writer: 0, params }, '1');
+  const answered: SaidLine[] = [
+    ['stdin', one],
+    ['stdout', '{"jsonrpc":"2.0","id":1,"result":{}}'],
+  ];
+  const db = await importSaid('calls', [...HELLO, ...answered]);
+  const lines = [INITIALIZE, one];
+  const plain = await replayed(db, lines, null, 'error');
+  expect(plain.misses).toBe(2);
+  for (const readsAhead of [0, ALL])
+    expect(await replayed(db, lines, readsAhead, 'error')).toEqual({ ...plain, unread: 0 });
+});
+
+test('calls that come in their order need no reading, however many are alike, and whatever else is asked', async () => {
+  const names = ['a', 'b', 'a', 'a', 'c'];
+  const calls = names.map(
+    (name): Call => ({ ...SAID, written: { writer: 1, params: `{"name":"${name}"}` } }),
+  );
+  const db = await importSaid('calls', [...HELLO, ...calls.flatMap((one, i) => saidFor(one, i + 1))]);
+  const asked = calls.map(({ written: one }, i) => textOf(one, String(50 + i)));
+  const others = ['{"name":"a"}', '{"name":"x"}'].map((params) => textOf({ writer: 0, params }, '9'));
+  const lines = [INITIALIZE, ...asked.slice(0, 3), others[1] ?? '', ...asked.slice(3), others[0] ?? ''];
+  const plain = await replayed(db, lines, null, 'cycle');
+  const inStep = await replayed(db, lines, 0, 'cycle');
+  expect(inStep).toEqual({ ...plain, unread: 2 * names.length });
+  for (const [i, answer] of [1, 2, 3, 4, 5].entries())
+    expect(plain.said).toContain(`{"result":{"of":${answer}},"jsonrpc":"2.0","id":${50 + i}}`);
 });
 
 test.each(REDACTIONS.slice(1))(
