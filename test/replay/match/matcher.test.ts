@@ -84,11 +84,7 @@ test('a call that is taken in step counts as one that was read, whoever else ask
   const policy = fc.constantFrom<Repeat>('error', 'last', 'cycle');
   fc.assert(
     fc.property(fc.array(some, { maxLength: 12 }), asks, policy, (recorded, asked, repeat) => {
-      const [stepping, plain] = [0, 1].map(() => {
-        const matcher = createMatcher(recordedAs(recorded), repeat);
-        const clients = [matcher.connect(), matcher.connect(), matcher.connect()] as const;
-        return { matcher, clients };
-      }) as [PlayedMatcher, PlayedMatcher];
+      const [stepping, plain] = [played(recorded, repeat), played(recorded, repeat)];
       const numbers = (calls: Iterable<number | { call: number }>) => [...calls];
       for (const [who, other, isReady, look] of asked) {
         const [client, twin] = [stepping.clients[who], plain.clients[who]];
@@ -121,10 +117,11 @@ test('a call that is taken in step counts as one that was read, whoever else ask
   expect(inStep).toBeGreaterThan(0);
 });
 
-type PlayedMatcher = {
-  matcher: ReturnType<typeof createMatcher>;
-  clients: readonly ReturnType<ReturnType<typeof createMatcher>['connect']>[];
-};
+/** A matcher with three clients. */
+function played(recorded: readonly [string, number][], repeat: Repeat) {
+  const matcher = createMatcher(recordedAs(recorded), repeat);
+  return { matcher, clients: [matcher.connect(), matcher.connect(), matcher.connect()] };
+}
 
 test('what was played to no client is known at the end, and per client', () => {
   const recorded = recordedAs([
