@@ -39,18 +39,6 @@ export type MemberFilter = {
   takes?: 'any value' | 'any order' | undefined;
 };
 
-/** Whether a JSON text surely has a canonical one. It is not read: false says that it may have none. */
-export function surelyHasCanonicalText(json: Buffer): boolean {
-  let opened = 0;
-  let digits = 0;
-  for (const c of json) {
-    if (c === OPEN_OBJECT || c === OPEN_ARRAY) opened += 1;
-    digits = c >= ZERO && c <= NINE ? digits + 1 : 0;
-    if (opened > MAX_DEPTH || digits >= MAX_EXPONENT_DIGITS) return false;
-  }
-  return isUtf8(json);
-}
-
 export const KEEP_ALL: MemberFilter = { enter: () => KEEP_ALL, dropsEmpty: false };
 
 const ANY_VALUE = '"(any value)"';
@@ -95,6 +83,18 @@ export function canonicalText(
   const out: Output = { bytes: Buffer.allocUnsafe(span.end - span.start + 16), length: 0 };
   const problem = writeValue(out, bytes, span.start, filter);
   return problem ?? out.bytes.subarray(0, out.length);
+}
+
+/** Whether a JSON text surely has a canonical one. It is not read: false says that it may have none. */
+export function surelyHasCanonicalText(json: Buffer): boolean {
+  let opened = 0;
+  let digits = 0;
+  for (const c of json) {
+    if (c === OPEN_OBJECT || c === OPEN_ARRAY) opened += 1;
+    digits = c >= ZERO && c <= NINE ? digits + 1 : 0;
+    if (opened > MAX_DEPTH || digits >= MAX_EXPONENT_DIGITS) return false;
+  }
+  return isUtf8(json);
 }
 
 /** Where the writing has come to: the value that begins at `at`, with its own filter, and what it stands in. */

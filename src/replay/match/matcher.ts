@@ -35,8 +35,8 @@ export type CallCursor = {
   /** Takes such a call. */
   takeFirst(call: number): void;
   /**
-   * The first recorded call that this client has not asked for, if it has asked for all before it; -1 where there is none. A live call
-   * like this one is certainly answered by it, whichever of the recorded ones are alike: none of them had to be read.
+   * The first recorded call that this client has not asked for; -1 where it has asked for all. A live call like this one is certainly
+   * answered by it, whichever of the recorded ones are alike: each before it has answered already, and need not be read for that.
    */
   nextInStep(): number;
   /** Takes that call. */

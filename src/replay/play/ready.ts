@@ -3,6 +3,9 @@
  * get one message. Such a call is known by its text, and its answer is the recorded one with the id that came. Reading it
  * anew, to make its key, is most of what a call takes, above all before V8 has compiled what does it.
  *
+ * The texts of a recording's first calls are kept, and found in any order. Of a longer recording a text is compared with that of the
+ * call whose turn it is, as long as its client asks in recorded order (matcher.ts).
+ *
  * Whatever else there is to a call, it is received (mock.ts), which comes to the same answer.
  */
 
@@ -37,14 +40,6 @@ export function createReadyAnswers(recording: Recording): ReadyAnswers | null {
   const calls = new Map<string, number>();
   let bytes = 0;
 
-  /** Where the id of a recorded call stands; null where there is more to it than its text, or it has a text that is too long. */
-  function idOf(json: Buffer): Digits | null {
-    const id = json.length > MAX_TEXT_BYTES ? null : idIn(json);
-    // Which secret stood there does not show in the text.
-    const isPlain = id !== null && memberAt(json, ['id'])?.start === id.start && !mayHoldPlaceholder(json);
-    return isPlain ? id : null;
-  }
-
   function recordedAnswer(call: number): Buffer | null {
     if (!script.isAnswered(call) || script.isDoubtful(call)) return null;
     if (script.aftermathOf(call).length > 0) return null;
@@ -64,8 +59,9 @@ export function createReadyAnswers(recording: Recording): ReadyAnswers | null {
 
   return {
     add(call, json) {
-      const id = bytes + json.length > MAX_BYTES ? null : idOf(json);
-      if (id === null) return false;
+      if (json.length > MAX_TEXT_BYTES || bytes + json.length > MAX_BYTES) return false;
+      const id = idIn(json);
+      if (id === null || !saysAll(json, id)) return false;
       const text = textAround(json, id);
       if (calls.has(text)) return false;
       calls.set(text, call);
@@ -77,15 +73,13 @@ export function createReadyAnswers(recording: Recording): ReadyAnswers | null {
       return id === null ? -1 : (calls.get(textAround(json, id)) ?? -1);
     },
     isTextOf(call, json) {
-      const stored = loaded(script.placeOf(call));
-      if (stored === null) return false;
-      const recorded = recording.comparable(recording.redacted(stored));
-      const [id, own] = [idIn(json), idOf(recorded)];
-      if (id === null || own === null || recorded.length - own.end !== json.length - id.end) return false;
-      const isSame =
-        recorded.compare(json, 0, id.start, 0, own.start) === 0 &&
-        recorded.compare(json, id.end, json.length, own.end, recorded.length) === 0;
-      return isSame && surelyHasCanonicalText(recorded);
+      const recorded = loaded(script.placeOf(call));
+      const [id, own] = [idIn(json), recorded && idIn(recorded)];
+      if (recorded === null || id === null || own === null || !isSameText(json, id, recorded, own))
+        return false;
+      const isPlain = saysAll(recorded, own) && surelyHasCanonicalText(recorded);
+      // Redaction may be stricter now than when it was recorded.
+      return isPlain && recording.comparable(recording.redacted(recorded)).equals(recorded);
     },
     answer(call, json) {
       const recorded = recordedAnswer(call);
@@ -118,6 +112,19 @@ function idIn(json: Buffer): Digits | null {
   const isNumber = end - start === 1 || (end - start <= MAX_DIGITS && json[start] !== ZERO);
   if (end === start || !isNumber) return null;
   return isLast && !isAt(json, start - LAST.length, LAST) ? null : { start, end };
+}
+
+/** Whether a recorded text has no other id, and no secret: which one stood there does not show in it. */
+function saysAll(json: Buffer, id: Digits): boolean {
+  return memberAt(json, ['id'])?.start === id.start && !mayHoldPlaceholder(json);
+}
+
+/** But for the ids. */
+function isSameText(one: Buffer, idOfOne: Digits, other: Buffer, id: Digits): boolean {
+  return (
+    one.compare(other, 0, id.start, 0, idOfOne.start) === 0 &&
+    one.compare(other, id.end, other.length, idOfOne.end, one.length) === 0
+  );
 }
 
 /** With the id at the end, it ends in a colon; with the id in front, in a bracket. */
