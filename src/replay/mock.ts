@@ -10,7 +10,7 @@ import { FIRST_CLIENT } from '../protocol/wire/frame.ts';
 import type { Live } from './live/live.ts';
 import type { Matching } from './match/matching.ts';
 import { createPlayer, type RecordedReply } from './play/player.ts';
-import type { ReadyAnswers } from './play/ready.ts';
+import type { ReadyAnswer, ReadyAnswers } from './play/ready.ts';
 import { type Asker, LiveRequest, type ReplayEvents, type Send } from './play/request.ts';
 import { createTimetable, type Speed } from './play/timetable.ts';
 import type { Recording } from './recording/recording.ts';
@@ -41,7 +41,7 @@ export type MockClient = {
    */
   receive(message: Message, json: Buffer, asker?: Asker): RecordedReply | null;
   /** The answer to a text that needs no reading: nothing else is to be done. Null where it has to be read, and received. */
-  answerUnread(json: Buffer): Buffer | null;
+  answerUnread(json: Buffer): ReadyAnswer | null;
   /** The transport of this request was closed: nobody waits for its answer. */
   abandon(id: Id, asker: Asker): void;
   /** Plays what the server said before it was asked anything. */
@@ -145,13 +145,13 @@ export function createMock(options: MockOptions): Mock {
       answerUnread(json) {
         if (ready == null) return null;
         const known = ready.find(json);
-        const isKnown = known >= 0 && matched.isFirst(known);
-        const call = isKnown ? known : matched.nextInStep();
-        if (call < 0 || !(isKnown || ready.isTextOf(call, json))) return null;
+        const hit = known < 0 ? null : matched.nextLike(known);
+        const call = hit?.call ?? matched.nextInStep();
+        if (call < 0 || (hit === null && !ready.isTextOf(call, json))) return null;
         const answer = ready.answer(call, json);
         if (answer === null) return null;
-        if (isKnown) matched.takeFirst(call);
-        else matched.takeInStep();
+        if (hit === null) matched.takeInStep();
+        else matched.takeLike(hit);
         return answer;
       },
       abandon(id, asker) {

@@ -74,11 +74,12 @@ export function openMock(
 
 export type OpenHttpMock = OpenMock & HttpMock;
 
+/** It reads ahead, as the command does. */
 export async function startHttpMock(
   db: string,
   options: Parameters<typeof openMock>[1] & { allowHosts?: string[]; allowOrigins?: string[] } = {},
 ): Promise<OpenHttpMock> {
-  const opened = openMock(db, options);
+  const opened = openMock(db, { readsAhead: 8000, ...options });
   const { allowHosts = [], allowOrigins = [] } = options;
   const listen = { host: '127.0.0.1', port: 0 };
   const http = await createHttpMock({ ...opened, listen, allowHosts, allowOrigins });

@@ -282,9 +282,7 @@ async function play(io: Io, argv: Options, log: ReplayLog, calls: CallsFile): Pr
       onNotice: log.notice,
     };
     const options = { recording, matching, speed, events, live };
-    // HTTP has heads to look at besides.
-    const isUnread = argv.listen === undefined && needsNoReading(options);
-    const ready = isUnread ? createReadyAnswers(recording) : null;
+    const ready = needsNoReading(options) ? createReadyAnswers(recording) : null;
     if (plan.plays) matching.readAhead(READ_AHEAD, ready?.add);
     const mock = createMock({ ...options, ready });
     sayReserialised(io, recording.session);

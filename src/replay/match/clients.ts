@@ -38,8 +38,8 @@ export type BoundClient = {
   /** The recorded call that answers, by its number in the script. */
   next(key: RequestKey): Hit | NoHit;
   /** As those of a cursor, for a client that has asked before and can be no other one. */
-  isFirst(call: number): boolean;
-  takeFirst(call: number): void;
+  nextLike(call: number): Hit | null;
+  takeLike(hit: Hit): void;
   nextInStep(): number;
   takeInStep(): void;
   candidates: CallCursor['candidates'];
@@ -238,8 +238,8 @@ export function createClients(recording: Recording, options: ClientsOptions): Cl
     return {
       meet,
       next,
-      isFirst: (call) => isOnly && player.isAsking && player.cursor?.isFirst(call) === true,
-      takeFirst: (call) => player.cursor?.takeFirst(call),
+      nextLike: (call) => (isOnly && player.isAsking ? (player.cursor?.nextLike(call) ?? null) : null),
+      takeLike: (hit) => player.cursor?.takeLike(hit),
       nextInStep: () => (isOnly && player.isAsking ? (player.cursor?.nextInStep() ?? -1) : -1),
       takeInStep: () => player.cursor?.takeInStep(),
       candidates: (key, max) => player.cursor?.candidates(key, max) ?? { candidates: [], isCut: false },

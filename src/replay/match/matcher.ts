@@ -30,10 +30,10 @@ type UnplayedCall = { call: number; method: string; mayRepeat: boolean };
 
 export type CallCursor = {
   next(key: CallKey): Hit | NoHit;
-  /** Whether a live call like this one is certainly answered by it: it was read, and none like it has answered before. */
-  isFirst(call: number): boolean;
-  /** Takes such a call. */
-  takeFirst(call: number): void;
+  /** What answers a live call that is like this recorded one, without taking it. Null where nothing does, or this one was not read. */
+  nextLike(call: number): Hit | null;
+  /** Takes that. */
+  takeLike(hit: Hit): void;
   /**
    * The first recorded call that this client has not asked for; -1 where it has asked for all. A live call like this one is certainly
    * answered by it, whichever of the recorded ones are alike: each before it has answered already, and need not be read for that.
@@ -169,10 +169,13 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
       if (isRepeat || !furthest.hasReached(key, call)) furthest.reach(key, call, isRepeat);
     }
 
-    function isFirst(call: number): boolean {
+    function nextLike(call: number): Hit | null {
       const key = index.keyOf(call);
-      if (key < 0 || positions.reached(key) >= 0 || index.firstOf(key) !== call) return false;
-      return !steps.isUnsettled(call);
+      if (key < 0) return null;
+      // Those after the first may have answered in step.
+      if (positions.reached(key) >= 0 || steps.isUnsettled(index.firstOf(key))) steps.settle();
+      const method = calls.topics.methodOf(calls.topicOf(call));
+      return nextOf(index, key, positions, repeatOf(method, repeat));
     }
 
     function candidates(key: CallKey, max: number): { candidates: CallCandidate[]; isCut: boolean } {
@@ -206,8 +209,8 @@ export function createMatcher(calls: CallTable, repeat: Repeat = 'error'): Match
 
     return {
       next,
-      isFirst,
-      takeFirst: (call) => take(index.keyOf(call), call, false),
+      nextLike,
+      takeLike: ({ call, isRepeat }) => take(index.keyOf(call), call, isRepeat),
       nextInStep: () => (asked < calls.size ? asked : -1),
       takeInStep,
       candidates,

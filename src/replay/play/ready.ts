@@ -13,6 +13,7 @@ import { surelyHasCanonicalText } from '../../protocol/json/canonical.ts';
 import { copyBytes, memberAt } from '../../protocol/json/edit.ts';
 import type { Place } from '../../protocol/message/correlate.ts';
 import type { Recording } from '../recording/recording.ts';
+import type { Step } from '../recording/script.ts';
 import { mayHoldPlaceholder } from '../recording/secrets.ts';
 
 export type ReadyAnswers = {
@@ -26,8 +27,11 @@ export type ReadyAnswers = {
   /** Whether a recorded call has this text, but for the id, so that both have one key, which need not be known. */
   isTextOf(call: number, json: Buffer): boolean;
   /** The answer to such a text. Null where the call gets more than an answer, or none, or where it cannot be read. */
-  answer(call: number, json: Buffer): Buffer | null;
+  answer(call: number, json: Buffer): ReadyAnswer | null;
 };
+
+/** `json`: as it is sent. `step`: all that was recorded for the request, which came on `httpExchange`; null for stdio. */
+export type ReadyAnswer = { json: Buffer; step: Step; httpExchange: number | null };
 
 const MAX_TEXT_BYTES = 64 * 1024;
 
@@ -40,12 +44,13 @@ export function createReadyAnswers(recording: Recording): ReadyAnswers | null {
   const calls = new Map<string, number>();
   let bytes = 0;
 
-  function recordedAnswer(call: number): Buffer | null {
+  function onlyStep(call: number): Step | null {
+    // A client says in it what it can do, and over HTTP begins a session.
+    if (script.topics.methodOf(script.topicOf(call)) === 'initialize') return null;
     if (!script.isAnswered(call) || script.isDoubtful(call)) return null;
     if (script.aftermathOf(call).length > 0) return null;
     const [step, ...more] = script.stepsOf(call);
-    if (step === undefined || more.length > 0) return null;
-    return loaded(step.place);
+    return step === undefined || more.length > 0 ? null : step;
   }
 
   function loaded(place: Place): Buffer | null {
@@ -82,9 +87,15 @@ export function createReadyAnswers(recording: Recording): ReadyAnswers | null {
       return isPlain && recording.comparable(recording.redacted(recorded)).equals(recorded);
     },
     answer(call, json) {
-      const recorded = recordedAnswer(call);
+      const step = onlyStep(call);
+      const recorded = step && loaded(step.place);
       const [from, to] = [idIn(json), recorded && idIn(recorded)];
-      return recorded === null || from === null || to === null ? null : withId(recorded, to, json, from);
+      if (step === null || recorded === null || from === null || to === null) return null;
+      return {
+        json: withId(recorded, to, json, from),
+        step,
+        httpExchange: script.httpExchangeOf(call),
+      };
     },
   };
 }

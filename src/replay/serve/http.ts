@@ -17,7 +17,7 @@ import type { Mock } from '../mock.ts';
 import type { Recording } from '../recording/recording.ts';
 import { createLegacyMock } from './legacy.ts';
 import { createModernMock } from './modern.ts';
-import { findHeadProblem, type Post, readPost } from './post.ts';
+import { findHeadProblem, type Post, readBody, readPost } from './post.ts';
 import { type HttpProfile, readHttpProfile } from './profile.ts';
 import { createSseMock } from './sse.ts';
 
@@ -46,6 +46,8 @@ type Endpoint = {
   get(request: IncomingMessage, response: ServerResponse): void;
   delete(request: IncomingMessage, response: ServerResponse): void;
   post(post: Post): void;
+  /** Answers a POST whose body needs no reading. False where it has to be read. */
+  postUnread(request: IncomingMessage, response: ServerResponse, body: Buffer): boolean;
   /** Its answers come with the POST, so clients must accept them. */
   answersPosts: boolean;
   endStreams(): void;
@@ -151,7 +153,14 @@ function answerPost(request: IncomingMessage, response: ServerResponse, endpoint
   };
   const problem = findHeadProblem(request, endpoint.answersPosts);
   if (problem !== null) take(problem);
-  else readPost(request, response, (post) => guarded(response, () => take(post)));
+  else {
+    readBody(request, (body) =>
+      guarded(response, () => {
+        if (!Buffer.isBuffer(body)) take(body);
+        else if (!endpoint.postUnread(request, response, body)) take(readPost(request, response, body));
+      }),
+    );
+  }
 }
 
 function createStreamableEndpoint(recording: Recording, mock: Mock, profile: HttpProfile): Endpoint {
@@ -167,6 +176,9 @@ function createStreamableEndpoint(recording: Recording, mock: Mock, profile: Htt
       if (modern !== null && (legacy === null || modern.isOwn(post))) modern.post(post);
       else legacy?.post(post);
     },
+    // Whose body it is shows in it, where there are two eras.
+    postUnread: (request, response, body) =>
+      modern === null && legacy?.postUnread(request, response, body) === true,
     answersPosts: true,
     endStreams() {
       legacy?.endStreams();
@@ -182,6 +194,7 @@ function createSseEndpoint(recording: Recording, mock: Mock, profile: HttpProfil
     get,
     delete() {},
     post,
+    postUnread: () => false,
     answersPosts: false,
     endStreams,
   };

@@ -20,12 +20,14 @@ import {
 import { MAX_CLIENTS, type Mock, type MockClient } from '../mock.ts';
 import type { Send } from '../play/request.ts';
 import type { Recording } from '../recording/recording.ts';
-import { type Post, playPost } from './post.ts';
+import { type Post, playPost, playUnread } from './post.ts';
 import type { HttpProfile } from './profile.ts';
 import { createSseStreams, type SseStream, type SseStreams } from './stream.ts';
 
 type LegacyMock = {
   post(post: Post): void;
+  /** Answers a POST whose body needs no reading. False where it has to be read. */
+  postUnread(request: IncomingMessage, response: ServerResponse, body: Buffer): boolean;
   get(request: IncomingMessage, response: ServerResponse): void;
   delete(request: IncomingMessage, response: ServerResponse): void;
   /** Ends the streams that would stay open otherwise. */
@@ -41,8 +43,10 @@ type Session = {
   sendUnasked: Send;
 };
 
-/** A legacy JSON-RPC error has the HTTP status 200. */
 const OK = 200;
+
+/** A legacy JSON-RPC error has it, too. */
+const statusOf = () => OK;
 
 const NOT_ALLOWED = 405;
 
@@ -71,11 +75,21 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
       refuse(post.response, session);
       return;
     }
-    const { id: sessionId, streams, sendUnasked } = session;
     const isNew = post.messages.some(isInitialize);
-    const statusOf = () => OK;
-    playPost(post, session.player, { recording, profile, sessionId, streams, sendUnasked, statusOf });
+    playPost(post, session.player, answering(session));
     if (isNew) session.player.begin();
+  }
+
+  function postUnread(request: IncomingMessage, response: ServerResponse, body: Buffer): boolean {
+    const session = knownSession(request);
+    if (session === null || 'status' in session) return false;
+    const answer = session.player.answerUnread(body);
+    if (answer !== null) playUnread(request, response, answer, answering(session));
+    return answer !== null;
+  }
+
+  function answering({ id: sessionId, streams, sendUnasked }: Session) {
+    return { recording, profile, sessionId, streams, sendUnasked, statusOf };
   }
 
   function sessionOf({ request, messages }: Post): Session | HttpRefusal {
@@ -90,12 +104,17 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
   }
 
   function findSession(request: IncomingMessage): Session | HttpRefusal {
+    return knownSession(request) ?? open(callerOf(request));
+  }
+
+  /** Null where it is the first request of a caller without a session id. */
+  function knownSession(request: IncomingMessage): Session | HttpRefusal | null {
     const { 'mcp-session-id': id, 'mcp-protocol-version': version } = request.headers;
     if (hasSessions && id === undefined) return NO_SESSION_ID;
     const session = sessions.use(hasSessions ? String(id) : callerOf(request));
     if (session === undefined && hasSessions) return UNKNOWN_SESSION;
     if (typeof version === 'string' && !isKnown(version)) return unsupportedVersion(version);
-    return session ?? open(callerOf(request));
+    return session ?? null;
   }
 
   function isKnown(version: string): boolean {
@@ -154,6 +173,7 @@ export function createLegacyMock(recording: Recording, mock: Mock, profile: Http
 
   return {
     post,
+    postUnread,
     get,
     delete: deleteSession,
     endStreams() {

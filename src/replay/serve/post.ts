@@ -10,6 +10,7 @@ import { type AcceptedForms, acceptedForms, answerHeaders } from '../http/header
 import { type HttpRefusal, NOT_ACCEPTABLE, NOT_JSON, TOO_LARGE, UNSUPPORTED_TYPE } from '../http/refusal.ts';
 import type { MockClient } from '../mock.ts';
 import type { RecordedReply } from '../play/player.ts';
+import type { ReadyAnswer } from '../play/ready.ts';
 import type { Asker, Send } from '../play/request.ts';
 import type { Recording } from '../recording/recording.ts';
 import type { Step } from '../recording/script.ts';
@@ -42,11 +43,7 @@ export function findHeadProblem({ headers }: IncomingMessage, isAnswered: boolea
 }
 
 /** Calls back at the body's end, or once it is too large; never where the client left before. */
-export function readPost(
-  request: IncomingMessage,
-  response: ServerResponse,
-  onRead: (post: Post | HttpRefusal) => void,
-): void {
+export function readBody(request: IncomingMessage, onRead: (body: Buffer | HttpRefusal) => void): void {
   let chunks: Buffer[] = [];
   let size = 0;
   request.on('data', (chunk: Buffer) => {
@@ -61,12 +58,15 @@ export function readPost(
   request.on('end', () => {
     if (size > MAX_BODY_BYTES) return;
     const [only] = chunks;
-    const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size);
-    onRead(postOf(request, response, body));
+    onRead(only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, size));
   });
 }
 
-function postOf(request: IncomingMessage, response: ServerResponse, body: Buffer): Post | HttpRefusal {
+export function readPost(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: Buffer,
+): Post | HttpRefusal {
   const messages = parseMessages(body);
   const isJson = messages.length > 0 && !messages.some(isNotJson);
   return isJson ? { request, response, body, messages, isBatch: startsWithArray(body) } : NOT_JSON;
@@ -82,27 +82,49 @@ function startsWithArray(body: Buffer): boolean {
   return false;
 }
 
-type Answering = Pick<
-  HttpReplyOptions,
-  'recording' | 'sessionId' | 'streams' | 'sendUnasked' | 'statusOf'
-> & { profile: HttpProfile };
+type Answering = Pick<HttpReplyOptions, 'recording' | 'sessionId' | 'streams' | 'sendUnasked' | 'statusOf'>;
 
 /** Plays all messages of the POST. Returns the reply to its requests; null where it has none. */
 export function playPost(
   { request, response, body, messages, isBatch }: Post,
   client: MockClient,
-  answering: Answering,
+  answering: Answering & { profile: HttpProfile },
 ): HttpReply | null {
   const requests = messages.filter(({ kind }) => kind === 'request').length;
-  const { recording, profile, sessionId, streams, sendUnasked, statusOf } = answering;
   if (requests === 0) {
+    const { profile, sessionId } = answering;
     response.writeHead(ACCEPTED, answerHeaders(profile.accepted, '', sessionId)).end();
     receiveAll(client, body, messages);
     return null;
   }
+  const reply = createReply(request, response, { requests, isBatch }, answering);
+  reply.start(receiveAll(client, body, messages, reply));
+  return reply;
+}
+
+/** Answers a POST that needed no reading. */
+export function playUnread(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { json, step, httpExchange }: ReadyAnswer,
+  answering: Answering,
+): void {
+  const reply = createReply(request, response, ONE_REQUEST, answering);
+  reply.send(json, step, true);
+  reply.start([{ steps: [step], httpExchange }]);
+}
+
+const ONE_REQUEST = { requests: 1, isBatch: false };
+
+function createReply(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { requests, isBatch }: Pick<HttpReplyOptions, 'requests' | 'isBatch'>,
+  { recording, sessionId, streams, sendUnasked, statusOf }: Answering,
+): HttpReply {
   const accepted = acceptedForms(request.headers);
   // Written out, because spreading an object is slow, and this runs for every request.
-  const answer = {
+  return new HttpReply({
     recording,
     response,
     accepted,
@@ -112,10 +134,7 @@ export function playPost(
     streams,
     sendUnasked,
     statusOf,
-  };
-  const reply = new HttpReply(answer);
-  reply.start(receiveAll(client, body, messages, reply));
-  return reply;
+  });
 }
 
 /** Passes all messages of a body to the client. Returns what was recorded for the requests among them. */

@@ -57,7 +57,7 @@ export function createStdioMock(mock: Mock, write: (lines: Buffer) => void): Std
   function onFrame(frame: Frame): void {
     const answer = frame.truncated ? null : client.answerUnread(frame.payload);
     if (answer === null) receive(frame);
-    else send(answer, null, true);
+    else send(answer.json, null, true);
   }
 
   function receive(frame: Frame): void {

@@ -210,16 +210,30 @@ test.each<[string, Call[]]>([
   ['asks its client something before', [{ ...SAID, tells: 'question' }]],
   ['only asks its client something', [{ ...SAID, tells: 'question', end: 'none' }]],
   ['was never answered', [{ ...SAID, end: 'none' }]],
-  [
-    'comes after the same call in another writing',
-    [{ ...SAID, written: { writer: 1, params: '{ "name":"b"}' } }, SAID],
-  ],
 ])('a call is read that %s', async (_what, calls) => {
   const db = await importSaid('calls', [...HELLO, ...calls.flatMap((one, i) => saidFor(one, i + 1))]);
   const lines = [INITIALIZE, textOf(SAID.written, '5')];
   const [plain, ahead] = [await replayed(db, lines, null, 'error'), await replayed(db, lines, ALL, 'error')];
   expect([ahead.text, ahead.unread]).toEqual([plain.text, 0]);
 });
+
+test.each<['error' | 'cycle', number[], number]>([
+  ['error', [1, 2], 1],
+  ['cycle', [1, 2, 1, 2], 0],
+])(
+  'a call that is repeated needs no reading, whatever it was written as before: with --repeat %s',
+  async (repeat, answers, misses) => {
+    const calls: Call[] = [{ ...SAID, written: { writer: 1, params: '{ "name":"b"}' } }, SAID];
+    const db = await importSaid('calls', [...HELLO, ...calls.flatMap((one, i) => saidFor(one, i + 1))]);
+    const asked = [5, 6, 7, 8].map((id) => textOf(SAID.written, String(id)));
+    const lines = [INITIALIZE, ...asked.slice(0, answers.length + misses)];
+    const plain = await replayed(db, lines, null, repeat);
+    expect(await replayed(db, lines, ALL, repeat)).toEqual({ ...plain, unread: 2 * answers.length });
+    expect(plain.misses).toBe(2 * misses);
+    for (const [i, of] of answers.entries())
+      expect(plain.said).toContain(`{"result":{"of":${of}},"jsonrpc":"2.0","id":${5 + i}}`);
+  },
+);
 
 test('at recorded speed a call is read, as its answer has to wait', async () => {
   const db = await importSaid('calls', [...HELLO, ...saidFor(SAID, 1)]);
