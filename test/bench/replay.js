@@ -108,19 +108,15 @@ async function benchHttp(folder, { httpRounds, httpSeconds, progress }) {
   const db = join(folder, 'replay-http.db');
   const upstream = await startProgram(UPSTREAM);
   try {
-    await recordHttp(upstream.url, db);
-    const replay = [
-      ...TAPEDECK,
-      'replay',
-      'latest',
-      '--db',
-      db,
-      '--listen',
-      '127.0.0.1:0',
-      '--repeat',
-      'cycle',
-    ];
-    const commands = { server: null, replay };
+    const commands = { server: null };
+    const versions = { before, replay: TAPEDECK };
+    for (const [name, version] of Object.entries(versions)) {
+      if (version === undefined) continue;
+      const own = `${db}.${name}`;
+      await recordHttp(version, upstream.url, own);
+      const replay = [...version, 'replay', 'latest', '--db', own, '--listen', '127.0.0.1:0'];
+      commands[name] = [...replay, '--repeat', 'cycle'];
+    }
     return await inTurn(commands, httpRounds, progress, 'replay by HTTP', async (command) => {
       const program = command === null ? null : await startProgram(command);
       const figures = await measureHttp(program?.url ?? upstream.url, httpSeconds);
@@ -132,8 +128,8 @@ async function benchHttp(folder, { httpRounds, httpSeconds, progress }) {
   }
 }
 
-async function recordHttp(url, db) {
-  const recorder = await startProgram([...TAPEDECK, 'record', url, '--listen', '127.0.0.1:0', '--db', db]);
+async function recordHttp(tapedeck, url, db) {
+  const recorder = await startProgram([...tapedeck, 'record', url, '--listen', '127.0.0.1:0', '--db', db]);
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const say = async (id) => {
     const params = { name: 'echo', arguments: { text: textOf(id, HTTP_CALLS) } };
@@ -143,7 +139,7 @@ async function recordHttp(url, db) {
   const ids = Array.from({ length: HTTP_CALLS }, (_, i) => i + 1);
   while (ids.length > 0) await Promise.all(ids.splice(0, CONNECTIONS).map(say));
   await recorder.stop();
-  completeIndex(TAPEDECK, db);
+  completeIndex(tapedeck, db);
 }
 
 /** Whoever reads a session makes its index whole. */
@@ -205,18 +201,12 @@ function mapValues(object, of) {
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, of(value)]));
 }
 
-function httpRows({ server, replay }) {
+function httpRows(results) {
+  const rowOf = (how, ...more) => othersRow(`replay by HTTP: ${how}`, results, ...more);
   return [
-    row('replay by HTTP: 1 connection, p50', server.p50, replay, 'p50', {}, 'µs'),
-    row('replay by HTTP: 1 connection', server.oneRate, replay, 'oneRate', {}, 'answers/s'),
-    row(
-      `replay by HTTP: ${CONNECTIONS} connections`,
-      server.manyRate,
-      replay,
-      'manyRate',
-      { atLeast: 0.5 },
-      'answers/s',
-    ),
+    rowOf('1 connection, p50', 'p50', {}, 'µs'),
+    rowOf('1 connection', 'oneRate', {}, 'answers/s'),
+    rowOf(`${CONNECTIONS} connections`, 'manyRate', { atLeast: 0.5 }, 'answers/s'),
   ];
 }
 

@@ -94,7 +94,7 @@ const size = isQuick
       sseRounds: 5,
       sseBlocks: 25,
       busyCalls: 500,
-      floodEvents: 500_000,
+      floodEvents: 2_000_000,
       starts: 51,
       viewerRounds: 7,
       viewerCalls: 15_000,
