@@ -18,6 +18,7 @@ import {
   type RelayedHeaders,
   relayHeaders,
 } from './headers.ts';
+import { writeTogether } from './turn.ts';
 import type { Upstream, UpstreamListener } from './upstream.ts';
 
 export type ProxyContext = {
@@ -72,6 +73,7 @@ export class ProxyExchange implements UpstreamListener {
   start(): void {
     const at = now();
     const request = this.#request;
+    writeTogether(request.socket);
     const headers = this.#relayRequestHeaders();
     const path = originForm(request);
     const refusal = findRefusal(request, this.#context);
@@ -86,6 +88,7 @@ export class ProxyExchange implements UpstreamListener {
 
   onSent(proxied: ClientRequest): void {
     const request = this.#request;
+    if (proxied.socket !== null) writeTogether(proxied.socket);
     if (proxied.reusedSocket) this.#isReached = true;
     else {
       proxied.socket?.once(this.#context.upstream.isTls ? 'secureConnect' : 'connect', () => {

@@ -19,6 +19,7 @@ import type { HttpEvent } from '../../protocol/wire/http-event.ts';
 import type { Show } from './answer.ts';
 import { findRefusal, type ProxyContext, ProxyExchange } from './exchange.ts';
 import { type ClientError, readPreface, relayHttp2 } from './http2.ts';
+import { afterWrites } from './turn.ts';
 import { createUpstream, MAX_HEADER_BYTES, type Way } from './upstream.ts';
 
 export type RelayOptions = {
@@ -144,7 +145,7 @@ export function createRelay(options: RelayOptions): Relay {
       hasHinted = true;
     },
     show(event, hold) {
-      if (shown.length === 0) setImmediate(flush);
+      if (shown.length === 0) afterWrites(flush);
       shown.push({ event, hold });
     },
   };
