@@ -1,13 +1,16 @@
 /**
  * How much of the writer's time the index may take, and the pruning of old sessions. Frames come first: while traffic flows,
  * indexing gets a small share of the time, saved up to a short while, in small slices; once it pauses, all of it. So ordinary
- * traffic is indexed at once, and a flood costs it little more than the storing of its frames.
+ * traffic is indexed at once, and a flood costs it nothing but the storing of its frames.
  */
 
 export const INDEX_SHARE = 0.02;
 
-/** In a flood that the index cannot keep up with: what it takes then is taken from those who write, and hardly helps. */
-export const FLOOD_SHARE = 0.005;
+/**
+ * None, in a flood that the index cannot keep up with: what it takes then is taken from those who write, and hardly helps. While a
+ * recorder is new that is more than its time, since V8 compiles what runs, on the processors of those who write.
+ */
+export const FLOOD_SHARE = 0;
 
 const MAX_CREDIT_MS = 20;
 
@@ -37,7 +40,7 @@ type Pace = {
   sliceMs(now: number): number;
 };
 
-/** All times in milliseconds of one monotonic clock. `share` of the time, while traffic flows. */
+/** All times in milliseconds of one monotonic clock. `share` of the time, while traffic flows; 0: nothing is done before it pauses. */
 export function createPace(share: () => number = () => INDEX_SHARE): Pace {
   let credit = MAX_CREDIT_MS;
   let creditedAt = 0;
@@ -58,16 +61,17 @@ export function createPace(share: () => number = () => INDEX_SHARE): Pace {
     },
     waitMs(now) {
       addCredit(now);
+      const untilQuiet = Math.max(0, lastTraffic + QUIET_AFTER_MS - now);
+      if (share() === 0) return Math.ceil(untilQuiet);
       if (credit >= LEAST_CREDIT_MS) return 0;
       const untilCredit = (LEAST_CREDIT_MS - credit) / share();
-      const untilQuiet = Math.max(0, lastTraffic + QUIET_AFTER_MS - now);
       return Math.ceil(Math.min(untilCredit, untilQuiet));
     },
     sliceMs(now) {
       addCredit(now);
       const isQuiet = now - lastTraffic >= QUIET_AFTER_MS;
       if (isQuiet) return MAX_SLICE_MS;
-      return credit < LEAST_CREDIT_MS ? 0 : Math.min(MAX_BUSY_SLICE_MS, credit);
+      return share() === 0 || credit < LEAST_CREDIT_MS ? 0 : Math.min(MAX_BUSY_SLICE_MS, credit);
     },
   };
 }

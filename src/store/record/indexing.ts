@@ -24,8 +24,6 @@ export type Indexing = {
   release(session: PendingSession): void;
   /** Indexes for about so many milliseconds. True: nothing is left. Throws SQLite's error. */
   advance(maxMs: number): boolean;
-  /** What `advance` would index next must be read back from the store. */
-  isBehind(): boolean;
   /** Gives up: readers complete the index. */
   stop(): void;
 };
@@ -151,10 +149,6 @@ export function createIndexing(store: Store, isThere: (key: SessionKey) => boole
         indexers.delete(oldest);
       }
       return behind.size === 0;
-    },
-    isBehind() {
-      for (const session of behind) return indexers.get(session)?.isBehind() ?? true;
-      return false;
     },
     stop() {
       isStopped = true;

@@ -63,8 +63,6 @@ export type Intake = {
   giveUp(): void;
   /** Indexes for about so many milliseconds. True: nothing is left. Throws SQLite's error. */
   index(maxMs: number): boolean;
-  /** What is to be indexed next must be read back from the store. */
-  isIndexBehind(): boolean;
   /** Looks for a client of a recorder by HTTP, if it is time; gives the milliseconds until the next one, null: none. Never rejects. */
   findClients(): Promise<number | null>;
   /** Gives up on the index: readers complete it. */
@@ -329,7 +327,6 @@ export function createIntake(
       }
     },
     index: (maxMs) => (opened === store ? (indexing?.advance(maxMs) ?? true) : true),
-    isIndexBehind: () => indexing?.isBehind() ?? false,
     findClients: peers.look,
     stopIndexing: () => indexing?.stop(),
     end(end) {

@@ -317,9 +317,9 @@ class Writer {
     this.#acknowledge();
   }
 
-  /** So much passes that frames have to be read back from the store to be indexed. */
+  /** More passes than is indexed meanwhile. */
   #isFlooded(): boolean {
-    return this.#batchBytes >= FLOOD_BATCH_BYTES && this.#intake.isIndexBehind();
+    return this.#batchBytes >= FLOOD_BATCH_BYTES;
   }
 
   #planIndexing(): void {

@@ -34,8 +34,6 @@ export type Indexer = {
   isSpoiled(): boolean;
   /** Indexes what is not indexed yet, for about `maxMs` milliseconds, in one transaction. True: nothing is left. */
   advance(maxMs: number): boolean;
-  /** The next frame is not among those that are remembered. */
-  isBehind(): boolean;
 };
 
 /** Frames read at once: few enough that even large ones fit into memory together. */
@@ -218,7 +216,6 @@ export function createIndexer(session: number, index: PreparedIndex): Indexer {
     },
     close: (exchange) => void closed.push(exchange),
     isSpoiled: () => isSpoiled,
-    isBehind: () => indexed + 1 < recent.firstSeq,
     advance(maxMs) {
       // Since that was found, more may have been stored.
       if (ready !== null && settle(maxMs) === null) return false;

@@ -43,6 +43,21 @@ test('between two batches of steady calls there is no pause, and a slice is shor
   }
 });
 
+test('without a share nothing is indexed until traffic pauses, whatever was saved up, and then at once', () => {
+  let share = 0.02;
+  const pace = createPace(() => share);
+  pace.onTraffic(0);
+  expect(pace.waitMs(1)).toBe(0);
+  share = 0;
+  for (let now = 0; now < 3000; now += 30) {
+    pace.onTraffic(now);
+    expect(pace.waitMs(now + 29)).toBe(31);
+    expect(pace.sliceMs(now + 29)).toBe(0);
+  }
+  expect(pace.waitMs(3030)).toBe(0);
+  expect(pace.sliceMs(3030)).toBe(10);
+});
+
 test('traffic that goes on where a pause was waited for leaves no time for a slice', () => {
   const pace = createPace();
   pace.onTraffic(0);
