@@ -18,7 +18,7 @@ import {
   type RelayedHeaders,
   relayHeaders,
 } from './headers.ts';
-import { writeTogether } from './turn.ts';
+import { writeAtTurnEnd } from './turn.ts';
 import type { Upstream, UpstreamListener } from './upstream.ts';
 
 export type ProxyContext = {
@@ -73,7 +73,6 @@ export class ProxyExchange implements UpstreamListener {
   start(): void {
     const at = now();
     const request = this.#request;
-    writeTogether(request.socket);
     const headers = this.#relayRequestHeaders();
     const path = originForm(request);
     const refusal = findRefusal(request, this.#context);
@@ -88,7 +87,7 @@ export class ProxyExchange implements UpstreamListener {
 
   onSent(proxied: ClientRequest): void {
     const request = this.#request;
-    if (proxied.socket !== null) writeTogether(proxied.socket);
+    if (proxied.socket !== null) writeAtTurnEnd(proxied.socket);
     if (proxied.reusedSocket) this.#isReached = true;
     else {
       proxied.socket?.once(this.#context.upstream.isTls ? 'secureConnect' : 'connect', () => {
@@ -139,6 +138,7 @@ export class ProxyExchange implements UpstreamListener {
       return;
     }
     this.#answer = answer;
+    if (this.#response.socket !== null) writeAtTurnEnd(this.#response.socket);
     // So that the client does not send its next request into a connection that closes (RFC 9112, 9.6).
     if (this.#context.isStopping) this.#response.shouldKeepAlive = false;
     if (answer.statusCode === 403) this.#lookForHosts(answer);

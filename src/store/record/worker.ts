@@ -34,8 +34,8 @@ const NICENESS = 10;
 /** Batches of this size come where much passes, several MB a second. */
 const HEAVY_BATCH_BYTES = 192 * 1024;
 
-/** Batches of this size come where more passes than is indexed meanwhile: some 2,000 HTTP exchanges a second. */
-const FLOOD_BATCH_BYTES = 64 * 1024;
+/** So many frames come at once where more of them pass than are indexed meanwhile: some 2,000 HTTP exchanges or calls a second. */
+const FLOOD_FRAMES = 120;
 
 /** With more than so many threads at work for each processor a machine is busy with other things than ours. */
 const CROWD_PER_PROCESSOR = 3;
@@ -72,7 +72,7 @@ class Writer {
   readonly #tally: ReturnType<typeof createRecorderTally> | null;
   readonly #intake: Intake;
   readonly #framer: Framer;
-  readonly #pace = createPace(() => (this.#isFlooded() ? FLOOD_SHARE : INDEX_SHARE));
+  readonly #pace = createPace(() => (this.#isFlooded ? FLOOD_SHARE : INDEX_SHARE));
   readonly #rest = createRests(
     () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
   );
@@ -89,8 +89,8 @@ class Writer {
   /** What is not whole has waited long enough, and goes along with the next commit. */
   #isUnfinishedDue = false;
   #unacknowledged = 0;
-  /** Of the newest batch. */
-  #batchBytes = 0;
+  /** With the newest batch came more than is indexed meanwhile. */
+  #isFlooded = false;
   /** Items and gaps among them. */
   readonly #pieces: Loss = { frames: 0, bytes: 0 };
   /** When the newest item passed, in microseconds since the Unix epoch. */
@@ -151,12 +151,10 @@ class Writer {
       case 'items':
         eachItem(message.batch, (item) => this.#feed(item));
         this.#unacknowledged += message.batch.byteLength;
-        this.#batchBytes = message.batch.byteLength;
         if (this.#isStdio && message.batch.byteLength >= HEAVY_BATCH_BYTES) giveWay();
         this.#pace.onTraffic(performance.now());
         this.#upkeep?.onTraffic(performance.timeOrigin + performance.now() - this.#newestAt / 1000);
-        if (this.#intake.waiting() > (this.#isStuck ? MOST_WAITING_FRAMES : FRAMES_AT_ONCE)) this.#commit();
-        else this.#planCommit();
+        this.#takeStock();
         break;
       case 'gap':
         this.#framer.gap(message.gap);
@@ -176,6 +174,14 @@ class Writer {
         void this.#framer.finish().then(() => this.#finish(message.end));
         break;
     }
+  }
+
+  /** After each batch. */
+  #takeStock(): void {
+    const waiting = this.#intake.waiting();
+    this.#isFlooded = waiting >= FLOOD_FRAMES;
+    if (waiting > (this.#isStuck ? MOST_WAITING_FRAMES : FRAMES_AT_ONCE)) this.#commit();
+    else this.#planCommit();
   }
 
   /** Says that this thread is at work, and lets others in. */
@@ -315,11 +321,6 @@ class Writer {
     this.#isStuck = false;
     this.#intake.giveUp();
     this.#acknowledge();
-  }
-
-  /** More passes than is indexed meanwhile. */
-  #isFlooded(): boolean {
-    return this.#batchBytes >= FLOOD_BATCH_BYTES;
   }
 
   #planIndexing(): void {

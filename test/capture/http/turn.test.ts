@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { afterWrites, writeTogether } from '../../../src/capture/http/turn.ts';
+import { afterWrites, writeAtTurnEnd } from '../../../src/capture/http/turn.ts';
 import { openSocket, startProxy, startTcpServer } from '../../support/http.ts';
 
 /** So many connections, and what their other ends have received. */
@@ -21,7 +21,6 @@ async function openConnections(count: number) {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
       onTestFinished(() => void socket.destroy());
       await once(socket, 'connect');
-      writeTogether(socket);
       return socket;
     }),
   );
@@ -30,6 +29,7 @@ async function openConnections(count: number) {
 
 /** As Node writes a message of HTTP. */
 function writeMessage(socket: Socket, text: string): void {
+  writeAtTurnEnd(socket);
   socket.cork();
   socket.write(text);
   socket.uncork();
@@ -48,6 +48,18 @@ test('what is written to several connections in one turn goes out at its end, an
   for (const socket of sockets) socket.end();
   await Promise.all(sockets.map((socket) => once(socket.resume(), 'close')));
   expect(received.sort()).toEqual(['one 0, two', 'one 1', 'one 2']);
+});
+
+test('what comes later of a message goes out at once', async () => {
+  const { sockets } = await openConnections(1);
+  const [socket] = sockets as [Socket];
+  writeMessage(socket, 'head');
+  await new Promise<void>((resolve) => afterWrites(resolve));
+  socket.cork();
+  socket.write('event');
+  expect(socket.writableLength).toBe(5);
+  socket.uncork();
+  expect(socket.writableLength).toBe(0);
 });
 
 test('a connection waits for no more than 63 others in its turn', async () => {
