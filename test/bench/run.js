@@ -1,5 +1,6 @@
 // `npm run bench`: every row of the design's speed table, as ratios within one run. `--quick` gives a first idea. `--only sse`
-// measures one part, or several, as quickly: less than a minute each; with `--full` as the table does.
+// measures one part, or several, as quickly: less than a minute each; with `--full` as the table does, in so many rounds as
+// `BENCH_ROUNDS` says.
 // `--only soak` takes an hour, or `SOAK_MINUTES`, at `SOAK_RATE` calls a second, and is no part of the whole. Of `library` and `soak`
 // what is measured by then is printed where a signal ends it.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -55,6 +56,7 @@ const PARTS = {
   engine: benchEngine,
 };
 const { isQuick, parts } = readArguments();
+const givenRounds = Number(process.env.BENCH_ROUNDS) || undefined;
 const size = isQuick
   ? {
       rounds: 2,
@@ -81,17 +83,17 @@ const size = isQuick
       engineRounds: 2,
     }
   : {
-      rounds: 9,
+      rounds: givenRounds ?? 9,
       without: [],
       sequentialCalls: 20_000,
       parallelCalls: 150_000,
       messages: 1_000_000,
       retentionMegabytes: 1000,
-      httpRounds: 7,
+      httpRounds: givenRounds ?? 7,
       httpSeconds: 2,
       httpWarmUp: 6,
-      fixtureRounds: 25,
-      sseRounds: 5,
+      fixtureRounds: 3 * (givenRounds ?? 8),
+      sseRounds: givenRounds ?? 5,
       sseBlocks: 25,
       busyCalls: 500,
       floodEvents: 2_000_000,
@@ -100,7 +102,7 @@ const size = isQuick
       viewerCalls: 15_000,
       libraryRounds: 5,
       libraryCalls: 400,
-      storingRounds: 9,
+      storingRounds: givenRounds ?? 9,
       operateRounds: 9,
       engineRounds: 5,
     };

@@ -7,14 +7,18 @@
 
 import type { Socket } from 'node:net';
 
-/** With so many connections held, they do not wait for the turn's end: the first of a thousand would wait for all others. */
-const MOST_HELD = 64;
+/** With so many connections waiting, they do not wait for the turn's end: the first of a thousand would wait for all others. */
+const MOST_WAITING = 64;
 
-type Hold = { begin(): void; end(): void };
+type Hold = { begin(): void; end(): void; letGo(): void };
 
 const holds = new WeakMap<Socket, Hold>();
 
-let held: Hold[] = [];
+/** Those that have begun a message in this turn. */
+let begun: Hold[] = [];
+
+/** Those that have something to go out, in the order in which it was written. */
+let waiting: Hold[] = [];
 
 let afterwards: (() => void)[] = [];
 
@@ -22,7 +26,8 @@ let isPlanned = false;
 
 /**
  * What Node writes to the connection in the rest of this turn goes out at its end, or before the connection is destroyed. To be
- * called for each message: what comes later of it, as the events of a stream, does not wait.
+ * called for each message: what comes later of it, as the events of a stream, goes out at once, unless something waits that was
+ * written before it.
  */
 export function writeAtTurnEnd(socket: Socket): void {
   let hold = holds.get(socket);
@@ -31,36 +36,41 @@ export function writeAtTurnEnd(socket: Socket): void {
     holds.set(socket, hold);
   }
   hold.begin();
-  held.push(hold);
-  if (held.length < MOST_HELD) planEnd();
-  else endHolds();
+  begun.push(hold);
+  planEnd();
 }
 
 /** Node corks a connection whenever it writes a message to it, and uncorks it before the turn is over: this is where it waits. */
 function createHold(socket: Socket): Hold {
   const { uncork, destroy } = socket;
   let isHeld = false;
-  let isAsked = false;
-  const end = () => {
-    isHeld = false;
-    if (!isAsked) return;
-    isAsked = false;
-    while (socket.writableCorked > 0) uncork.call(socket);
-  };
-  socket.uncork = () => {
-    if (isHeld) isAsked = true;
-    else uncork.call(socket);
-  };
-  socket.destroy = (error) => {
-    end();
-    return destroy.call(socket, error);
-  };
-  return {
+  let isWaiting = false;
+  const hold: Hold = {
     begin() {
       isHeld = true;
     },
-    end,
+    end() {
+      isHeld = false;
+    },
+    letGo() {
+      if (!isWaiting) return;
+      isWaiting = false;
+      while (socket.writableCorked > 0) uncork.call(socket);
+    },
   };
+  socket.uncork = () => {
+    if (isWaiting) return;
+    if (isHeld || waiting.length > 0) {
+      isWaiting = true;
+      waiting.push(hold);
+      if (waiting.length >= MOST_WAITING) letAllGo();
+    } else uncork.call(socket);
+  };
+  socket.destroy = (error) => {
+    hold.letGo();
+    return destroy.call(socket, error);
+  };
+  return hold;
 }
 
 /** Calls `run` at the end of this turn, once what was written in it has gone out. */
@@ -77,14 +87,16 @@ function planEnd(): void {
 
 function endTurn(): void {
   isPlanned = false;
-  endHolds();
+  for (const hold of begun) hold.end();
+  begun = [];
+  letAllGo();
   const runs = afterwards;
   afterwards = [];
   for (const run of runs) run();
 }
 
-function endHolds(): void {
-  const all = held;
-  held = [];
-  for (const hold of all) hold.end();
+function letAllGo(): void {
+  const all = waiting;
+  waiting = [];
+  for (const hold of all) hold.letGo();
 }

@@ -62,6 +62,24 @@ test('what comes later of a message goes out at once', async () => {
   expect(socket.writableLength).toBe(0);
 });
 
+test('what comes later of a message does not overtake what was written before it to another connection', async () => {
+  const { sockets } = await openConnections(2);
+  const [stream, other] = sockets as [Socket, Socket];
+  writeMessage(stream, 'head');
+  await new Promise<void>((resolve) => afterWrites(resolve));
+  writeMessage(other, 'answer');
+  stream.cork();
+  stream.write('event');
+  const order: string[] = [];
+  stream.write('', () => order.push('event'));
+  other.write('', () => order.push('answer'));
+  stream.uncork();
+  expect(waiting(sockets)).toBe(11);
+  await new Promise<void>((resolve) => afterWrites(resolve));
+  expect(waiting(sockets)).toBe(0);
+  await expect.poll(() => order).toEqual(['answer', 'event']);
+});
+
 test('a connection waits for no more than 63 others in its turn', async () => {
   const { sockets } = await openConnections(65);
   for (const socket of sockets.slice(0, 63)) writeMessage(socket, 'one');
