@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createConversation } from '../../src/protocol/message/conversation.ts';
 import { openStore, type Store } from '../../src/store/file/open.ts';
@@ -10,6 +11,7 @@ import {
   latestSession,
   record,
   showFrames,
+  tapedeck,
   tapedeckInProcess,
   tempStore,
   until,
@@ -54,6 +56,28 @@ test('ids of both sides are told apart, and an exchange knows who asked', async 
     { key: 'team', value: 'search' },
   ]);
   store.close();
+});
+
+/** 5 MB a second in some fifty messages: never is there a pause in which they could be indexed. */
+const LARGE_AND_STEADY = `const text = 'x'.repeat(100_000);
+  setInterval(() => console.log(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { text } })), 20)`;
+
+test('large messages that never pause are indexed while they pass', async () => {
+  const db = tempStore();
+  const { child, ended } = tapedeck(['record', '--db', db, '--', process.execPath, '-e', LARGE_AND_STEADY]);
+  const indexed = () => {
+    const store = openStore(db);
+    const [{ most }] = tableOf(store, 'SELECT ifnull(max(seq), 0) AS most FROM message') as [
+      { most: number },
+    ];
+    store.close();
+    return most;
+  };
+  await until('some are stored', () => existsSync(db) && indexed() > 0);
+  const seen = indexed();
+  await until('more are indexed', () => indexed() > seen + 20);
+  child.kill();
+  await ended;
 });
 
 test('the session row says where it ran', async () => {

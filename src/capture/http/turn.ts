@@ -1,8 +1,8 @@
 /**
  * Messages of HTTP that are written within one turn of the event loop go out at the turn's end, on all connections in a row. A
  * write wakes its reader, and a reader that finds one message falls asleep before the next one comes: to wake it for each
- * costs more than all else of an exchange. Measured on two cores with 32 connections, in turn: 11,300 requests a second instead of
- * 7,900, and 97 µs of processor time for a request instead of 135.
+ * took three tenths of the time of an exchange. Measured on two cores with 32 connections, in turn, of forwarding alone: 13,200 requests a second
+ * instead of 9,200, and 82 µs of processor time for a request instead of 118.
  */
 
 import type { Socket } from 'node:net';
