@@ -74,6 +74,7 @@ class Writer {
   readonly #framer: Framer;
   readonly #pace = createPace(() => (this.#isFlooded ? FLOOD_SHARE : INDEX_SHARE));
   readonly #rest = createRests(
+    () => this.#isHeavy,
     () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
   );
   #upkeep: ReturnType<typeof createUpkeepLoop> | null;
@@ -89,6 +90,8 @@ class Writer {
   /** What is not whole has waited long enough, and goes along with the next commit. */
   #isUnfinishedDue = false;
   #unacknowledged = 0;
+  /** The newest batch is one of those in which much comes. */
+  #isHeavy = false;
   /** With the newest batch came more than is indexed meanwhile. */
   #isFlooded = false;
   /** Items and gaps among them. */
@@ -149,9 +152,10 @@ class Writer {
     }
     switch (message.type) {
       case 'items':
+        this.#isHeavy = message.batch.byteLength >= HEAVY_BATCH_BYTES;
         eachItem(message.batch, (item) => this.#feed(item));
         this.#unacknowledged += message.batch.byteLength;
-        if (this.#isStdio && message.batch.byteLength >= HEAVY_BATCH_BYTES) giveWay();
+        if (this.#isStdio && this.#isHeavy) giveWay();
         this.#pace.onTraffic(performance.now());
         this.#upkeep?.onTraffic(performance.timeOrigin + performance.now() - this.#newestAt / 1000);
         this.#takeStock();

@@ -177,18 +177,21 @@ function prepareRowBatch(
   const insertMany = store.prepare(sql + Array(rowsAtOnce).fill(row).join(', '));
   const most = rowsAtOnce * columns.length;
   return () => {
-    let values: unknown[] = [];
+    const values: unknown[] = Array(most);
+    let used = 0;
     return {
       add(...row) {
-        for (const value of row) values.push(value);
-        if (values.length < most) return;
+        for (const value of row) {
+          values[used] = value;
+          used += 1;
+        }
+        if (used < most) return;
         insertMany.run(...values);
-        values = [];
+        used = 0;
       },
       flush() {
-        for (let i = 0; i < values.length; i += columns.length)
-          insertOne.run(...values.slice(i, i + columns.length));
-        values = [];
+        for (let i = 0; i < used; i += columns.length) insertOne.run(...values.slice(i, i + columns.length));
+        used = 0;
       },
     };
   };
