@@ -74,7 +74,7 @@ class Writer {
   readonly #framer: Framer;
   readonly #pace = createPace(() => (this.#isFlooded ? FLOOD_SHARE : INDEX_SHARE));
   readonly #rest = createRests(
-    () => this.#isHeavy,
+    () => this.#isHeavy || !this.#isStdio,
     () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
   );
   #upkeep: ReturnType<typeof createUpkeepLoop> | null;
