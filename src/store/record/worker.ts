@@ -31,6 +31,9 @@ import type { FromWorker, RecordingRules, SharedStart, ToWorker, WorkerStart, Wr
 
 const NICENESS = 10;
 
+/** Batches of this size do not come from a client that waits for each answer: some 6,000 HTTP exchanges or 18,000 calls a second. */
+const MUCH_BATCH_BYTES = 128 * 1024;
+
 /** Batches of this size come where much passes, several MB a second. */
 const HEAVY_BATCH_BYTES = 192 * 1024;
 
@@ -74,7 +77,7 @@ class Writer {
   readonly #framer: Framer;
   readonly #pace = createPace(() => (this.#isFlooded ? FLOOD_SHARE : INDEX_SHARE));
   readonly #rest = createRests(
-    () => this.#isHeavy || !this.#isStdio,
+    () => this.#isMuch,
     () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
   );
   #upkeep: ReturnType<typeof createUpkeepLoop> | null;
@@ -90,8 +93,8 @@ class Writer {
   /** What is not whole has waited long enough, and goes along with the next commit. */
   #isUnfinishedDue = false;
   #unacknowledged = 0;
-  /** The newest batch is one of those in which much comes. */
-  #isHeavy = false;
+  /** The newest batch was one of those. */
+  #isMuch = false;
   /** With the newest batch came more than is indexed meanwhile. */
   #isFlooded = false;
   /** Items and gaps among them. */
@@ -152,10 +155,10 @@ class Writer {
     }
     switch (message.type) {
       case 'items':
-        this.#isHeavy = message.batch.byteLength >= HEAVY_BATCH_BYTES;
+        this.#isMuch = message.batch.byteLength >= MUCH_BATCH_BYTES;
         eachItem(message.batch, (item) => this.#feed(item));
         this.#unacknowledged += message.batch.byteLength;
-        if (this.#isStdio && this.#isHeavy) giveWay();
+        if (this.#isStdio && message.batch.byteLength >= HEAVY_BATCH_BYTES) giveWay();
         this.#pace.onTraffic(performance.now());
         this.#upkeep?.onTraffic(performance.timeOrigin + performance.now() - this.#newestAt / 1000);
         this.#takeStock();
