@@ -177,21 +177,18 @@ function prepareRowBatch(
   const insertMany = store.prepare(sql + Array(rowsAtOnce).fill(row).join(', '));
   const most = rowsAtOnce * columns.length;
   return () => {
-    const values: unknown[] = Array(most);
-    let used = 0;
+    let values: unknown[] = [];
     return {
       add(...row) {
-        for (const value of row) {
-          values[used] = value;
-          used += 1;
-        }
-        if (used < most) return;
+        for (const value of row) values.push(value);
+        if (values.length < most) return;
         insertMany.run(...values);
-        used = 0;
+        values = [];
       },
       flush() {
-        for (let i = 0; i < used; i += columns.length) insertOne.run(...values.slice(i, i + columns.length));
-        used = 0;
+        for (let i = 0; i < values.length; i += columns.length)
+          insertOne.run(...values.slice(i, i + columns.length));
+        values = [];
       },
     };
   };
