@@ -1,5 +1,5 @@
-// The stdio rows: direct, a bare relay, the plainest recorder, tapedeck with redaction and without; in turn, several rounds,
-// in one run.
+// The stdio rows: direct, a bare relay, the plainest recorder, tapedeck's limit, tapedeck with redaction and without; in turn, several
+// rounds, in one run.
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,6 +33,7 @@ export function variants(folder, server = SERVERS.echo) {
     direct: server,
     relay: [process.execPath, join(here, 'relay.js'), ...server],
     least: [process.execPath, join(here, 'least-relay.js'), join(folder, 'least.db'), ...server],
+    limit: [process.execPath, join(here, 'limit-relay.js'), join(folder, 'limit.db'), ...server],
     ...(before && { before: [...before, 'record', '--db', join(folder, 'before.db'), '--', ...server] }),
     tapedeck: [...record(folder), '--', ...server],
     unredacted: [...record(folder), '--no-redact', '--', ...server],
@@ -58,7 +59,7 @@ export async function benchStdio(
   for (let round = 0; round < rounds; round += 1) {
     progress(`stdio round ${round + 1} of ${rounds}`);
     for (const [name, command] of inTurn(commands, round)) {
-      removeStore(join(folder, 'least.db'));
+      for (const name of ['least', 'limit']) removeStore(join(folder, `${name}.db`));
       await measure(command, results[name], sequentialCalls, parallelCalls);
     }
   }
@@ -88,13 +89,17 @@ async function measure(command, result, sequentialCalls, parallelCalls) {
   await client.close();
 }
 
-export function stdioRows(name, { relay, least, before, tapedeck, unredacted }) {
+export function stdioRows(name, { relay, least, limit, before, tapedeck, unredacted }) {
   const row = (what, figure, bound, unit) =>
     ratioRow(
       `${name}: ${what}`,
       tapedeck[figure],
       relay[figure],
-      { ...bound, yardstick: 'bare relay', others: { least: least[figure], before: before?.[figure] } },
+      {
+        ...bound,
+        yardstick: 'bare relay',
+        others: { least: least[figure], limit: limit?.[figure], before: before?.[figure] },
+      },
       unit,
     );
   const processor = (what, figure) => {

@@ -8,8 +8,6 @@
  * them. Either way the relay gets one message about it, and never waits.
  */
 
-import { readFileSync, readlinkSync } from 'node:fs';
-import { availableParallelism, setPriority } from 'node:os';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { Loss, SessionEnd } from '../file/columns.ts';
 import { storePath } from '../file/path.ts';
@@ -17,7 +15,7 @@ import { findClient } from '../file/process.ts';
 import { troubleOf } from '../file/trouble.ts';
 import { NO_LIMITS, type UpkeepRules } from '../keep/limits.ts';
 import { createPace, FLOOD_SHARE, INDEX_SHARE } from '../keep/pace.ts';
-import { createRests } from '../keep/rests.ts';
+import { createRests, type Rests } from '../keep/rests.ts';
 import { createUpkeepLoop, walBytesWithin } from '../keep/upkeep.ts';
 import type { Sampler, SamplingRules } from '../sample/sampling.ts';
 import { BEATS, raise } from '../write/beats.ts';
@@ -29,19 +27,8 @@ import { createIntake, type Intake } from './intake.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
 import type { FromWorker, RecordingRules, SharedStart, ToWorker, WorkerStart, WriterCall } from './thread.ts';
 
-const NICENESS = 10;
-
-/** Batches of this size do not come from a client that waits for each answer: some 6,000 HTTP exchanges or 18,000 calls a second. */
-const MUCH_BATCH_BYTES = 128 * 1024;
-
-/** Batches of this size come where much passes, several MB a second. */
-const HEAVY_BATCH_BYTES = 192 * 1024;
-
 /** So many frames come at once where more of them pass than are indexed meanwhile: some 2,000 HTTP exchanges or calls a second. */
 const FLOOD_FRAMES = 120;
-
-/** With more than so many threads at work for each processor a machine is busy with other things than ours. */
-const CROWD_PER_PROCESSOR = 3;
 
 /** Once something has waited this long, this thread works on without rests: a kill -9 may cost no more than the last 100 ms. */
 const REST_WITHIN_MS = 45;
@@ -76,14 +63,10 @@ class Writer {
   readonly #intake: Intake;
   readonly #framer: Framer;
   readonly #pace = createPace(() => (this.#isFlooded ? FLOOD_SHARE : INDEX_SHARE));
-  readonly #rest = createRests(
-    () => this.#isMuch,
-    () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
-  );
+  readonly #rests: Rests;
   #upkeep: ReturnType<typeof createUpkeepLoop> | null;
   readonly #outlet: Outlet;
   readonly #isStrict: boolean;
-  readonly #isStdio: boolean;
   /** What has come while rules are loaded; null: none are. */
   #held: ToWorker[] | null = null;
   #isTroubleTold = false;
@@ -93,8 +76,6 @@ class Writer {
   /** What is not whole has waited long enough, and goes along with the next commit. */
   #isUnfinishedDue = false;
   #unacknowledged = 0;
-  /** The newest batch was one of those. */
-  #isMuch = false;
   /** With the newest batch came more than is indexed meanwhile. */
   #isFlooded = false;
   /** Items and gaps among them. */
@@ -128,7 +109,10 @@ class Writer {
     );
     this.#framer = this.#intake.framer;
     this.#isStrict = start.isStrict;
-    this.#isStdio = session.transport === 'stdio';
+    this.#rests = createRests({
+      isLate: () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
+      givesWay: session.transport === 'stdio',
+    });
     this.#upkeep = this.#upkeepWithin(retention, sampling);
     this.#outlet = createOutlet({
       ...{ file: this.#file, run, intake: this.#intake },
@@ -155,10 +139,9 @@ class Writer {
     }
     switch (message.type) {
       case 'items':
-        this.#isMuch = message.batch.byteLength >= MUCH_BATCH_BYTES;
+        this.#rests.onBatch(message.batch.byteLength);
         eachItem(message.batch, (item) => this.#feed(item));
         this.#unacknowledged += message.batch.byteLength;
-        if (this.#isStdio && message.batch.byteLength >= HEAVY_BATCH_BYTES) giveWay();
         this.#pace.onTraffic(performance.now());
         this.#upkeep?.onTraffic(performance.timeOrigin + performance.now() - this.#newestAt / 1000);
         this.#takeStock();
@@ -194,7 +177,7 @@ class Writer {
   /** Says that this thread is at work, and lets others in. */
   #beat(): void {
     Atomics.add(this.#beats, BEATS.count, 1);
-    this.#rest();
+    this.#rests.rest();
   }
 
   /** A fault of ours costs what it happened at, not the rest of the recording. */
@@ -386,29 +369,6 @@ class Writer {
     this.#tell({ type: 'closed' });
     raise(this.#beats, BEATS.isClosed);
     this.#port.close();
-  }
-}
-
-let hasGivenWay = false;
-
-/**
- * The relay and its two ends come before this thread wherever they want the same processor. Measured on two cores, with
- * 64 calls in flight: 169,000 instead of 141,000 calls/s, and still nothing older than 85 ms unsaved at a kill -9. But on a
- * crowded machine a thread that comes after all others hardly runs at all, and nobody can take that back: so it gives way
- * where there is much to record and little else to do. Not by HTTP, where it takes turns by its rests: measured at 32 connections,
- * 17,700 requests/s without this and 16,700 with it.
- */
-function giveWay(): void {
-  // Linux alone can set the priority of one thread.
-  if (hasGivenWay || process.platform !== 'linux') return;
-  try {
-    const [, atWork] = / (\d+)\//.exec(readFileSync('/proc/loadavg', 'utf8')) ?? [];
-    if (Number(atWork) > CROWD_PER_PROCESSOR * availableParallelism()) return;
-    hasGivenWay = true;
-    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-    setPriority(thread, NICENESS);
-  } catch {
-    // No /proc, or not allowed: then it stays as it is.
   }
 }
 

@@ -12,10 +12,8 @@ test.each(['little', 'much'])(
     const sleep = vi.spyOn(Atomics, 'wait');
     onTestFinished(() => sleep.mockRestore());
     let isLate = false;
-    const rest = createRests(
-      () => what === 'much',
-      () => isLate,
-    );
+    const { onBatch, rest } = createRests({ isLate: () => isLate, givesWay: false });
+    onBatch(what === 'much' ? 200 * 1024 : 100);
     work(rest, () => sleep.mock.calls.length >= 3, 10_000);
     expect(sleep).toHaveBeenCalledTimes(3);
     for (const [, , , ms] of sleep.mock.calls) expect(ms).toBeLessThan(1);
@@ -30,10 +28,8 @@ test.each(['little', 'much'])(
 test('little work needs no rest', () => {
   const sleep = vi.spyOn(Atomics, 'wait');
   onTestFinished(() => sleep.mockRestore());
-  const rest = createRests(
-    () => true,
-    () => false,
-  );
+  const { onBatch, rest } = createRests({ isLate: () => false, givesWay: false });
+  onBatch(200 * 1024);
   for (let i = 0; i < 3; i += 1) rest();
   expect(sleep).not.toHaveBeenCalled();
 });
