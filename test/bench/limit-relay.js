@@ -4,13 +4,13 @@
 import { Worker } from 'node:worker_threads';
 import { captureStdio } from '../../build/capture/stdio/relay.js';
 import { openStderr, openStdin, openStdout } from '../../build/capture/stdio/streams.js';
+import { CHANNELS } from '../../build/protocol/wire/frame.js';
 import { createBatcher } from '../../build/store/record/batch.js';
 
 const [file, command, ...args] = process.argv.slice(2);
 const writer = new Worker(new URL('limit-writer.js', import.meta.url), { workerData: { file } });
 const writerRuns = new Promise((resolve) => writer.once('online', resolve));
 const batcher = createBatcher((batch) => writer.postMessage(batch, [batch.buffer]));
-const CHANNELS = ['stdin', 'stdout', 'stderr'];
 
 const capture = captureStdio({
   command,

@@ -1,10 +1,9 @@
 // The thread behind limit-relay.js: it rests and gives way as tapedeck's does, and stores as the plainest recorder's does.
 import { parentPort, workerData } from 'node:worker_threads';
+import { CHANNELS } from '../../build/protocol/wire/frame.js';
 import { createRests } from '../../build/store/keep/rests.js';
 import { eachItem } from '../../build/store/record/batch.js';
 import { openLeastStore } from './least-store.js';
-
-const CHANNELS = ['stdin', 'stdout', 'stderr'];
 
 const commit = openLeastStore(workerData.file, false);
 const { onBatch, rest } = createRests({ isLate: () => false, givesWay: true });

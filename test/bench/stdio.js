@@ -59,7 +59,7 @@ export async function benchStdio(
   for (let round = 0; round < rounds; round += 1) {
     progress(`stdio round ${round + 1} of ${rounds}`);
     for (const [name, command] of inTurn(commands, round)) {
-      for (const name of ['least', 'limit']) removeStore(join(folder, `${name}.db`));
+      for (const file of ['least.db', 'limit.db']) removeStore(join(folder, file));
       await measure(command, results[name], sequentialCalls, parallelCalls);
     }
   }

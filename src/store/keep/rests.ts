@@ -2,7 +2,7 @@
  * Short rests of the writer's thread. It works through a batch in bursts of milliseconds. A call that wakes the forwarding
  * thread meanwhile may have to wait for the end of such a burst, with another processor idle: the system leaves a thread that
  * works where it is. One that sleeps for a moment lets others in, and goes on wherever there is room.
- * Where there is much to record it comes after all others for good.
+ * By stdio, where much passes on a machine that has little else to do, it gives way to all others for good.
  */
 
 import { readFileSync, readlinkSync } from 'node:fs';

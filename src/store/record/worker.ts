@@ -101,6 +101,10 @@ class Writer {
     this.#tally = start.isWatched
       ? createRecorderTally((news) => this.#tell({ type: 'session', news }))
       : null;
+    this.#rests = createRests({
+      isLate: () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
+      givesWay: session.transport === 'stdio',
+    });
     this.#intake = createIntake(
       ...([session, maxFrameBytes, redaction] as const),
       () => this.#planCommit(),
@@ -109,10 +113,6 @@ class Writer {
     );
     this.#framer = this.#intake.framer;
     this.#isStrict = start.isStrict;
-    this.#rests = createRests({
-      isLate: () => this.#isFinishing || Date.now() - this.#oldestAt / 1000 > REST_WITHIN_MS,
-      givesWay: session.transport === 'stdio',
-    });
     this.#upkeep = this.#upkeepWithin(retention, sampling);
     this.#outlet = createOutlet({
       ...{ file: this.#file, run, intake: this.#intake },
